@@ -1,0 +1,1 @@
+"""Measures the published splits on inference engines."""

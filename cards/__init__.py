@@ -1,0 +1,1 @@
+"""Facts turned into pages that people read."""

@@ -1,0 +1,179 @@
+"""The recipe: everything that can change a published byte, read from TOML and digested."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from curation.errors import RecipeError
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """A frozen table of the recipe; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FilterConfig(Section):
+    """Which records are too odd to be candidates."""
+
+    max_chars: int = Field(100_000, gt=0, description="longest text of all turns together, in code points")
+    min_chars: int = Field(1, gt=0)
+    language_warning_below: Share = Field(0.9, description="langdetect probability under which it does not even warn")
+    language_min_chars: int = Field(40, ge=0, description="texts shorter than this are not judged")
+    seed: int = 0
+
+
+class CandidatesConfig(Section):
+    """How many candidates of one source and language may go on, chosen by a seeded hash of the id."""
+
+    max_per_source_language: int = Field(4_000, gt=0)
+    seed: int = 0
+
+
+class DedupConfig(Section):
+    """What counts as the same text inside the pool."""
+
+    ngram_size: int = Field(5, ge=1, description="tokens in a shingle")
+    num_perm: int = Field(128, ge=16)
+    jaccard_threshold: float = Field(0.7, gt=0.0, le=1.0)
+    max_miss_probability: float = Field(1e-9, gt=0.0, lt=1.0, description="of a pair at the threshold, by the LSH")
+    cosine_threshold: float = Field(0.95, gt=0.0, le=1.0)
+    max_pairs: int = Field(20_000_000, gt=0, description="semantic pairs after which the build refuses")
+
+
+class ReferenceConfig(Section):
+    """A training set whose texts must not be candidates: a mirror path pattern or Hub files."""
+
+    name: str
+    path: str = Field(description="files, as a glob under the mirror or a Hub path hf://datasets/org/name@rev/...")
+    text: str = Field("", description="column of the text; found where empty")
+
+
+class DecontaminateConfig(Section):
+    """Reference sets against which candidates are checked."""
+
+    reference: tuple[ReferenceConfig, ...] = ()
+    action: Literal["drop", "flag"] = "drop"
+
+
+class EmbedderConfig(Section):
+    """What turns a text into a vector."""
+
+    name: Literal["openai", "use"] = "openai"
+    model: str = "text-embedding-3-large"
+    dimensions: int = Field(3072, gt=0)
+    max_tokens: int = Field(8_191, gt=0, description="tokens of one input; the rest of a longer one is not embedded")
+
+
+class SelectionConfig(Section):
+    """How many rows a category gets, and how hard the search for them is."""
+
+    quota: int = Field(80, ge=2)
+    nested: tuple[int, ...] = Field((), description="smaller sets inside the larger, e.g. 20 -> qualitative_20")
+    starts: int = Field(8, ge=1, description="greedy starts; the best result wins")
+    seed: int = 0
+    max_deep_s: float = Field(0.0, ge=0.0, description="kept 0: time must not decide a published byte")
+    categories: tuple[str, ...] = Field((), description="empty: all eleven")
+
+
+class TokenizerConfig(Section):
+    """The tokenizer by which lengths are stated."""
+
+    name: str = Field("o200k_base", description="a tiktoken encoding, or the path of a tokenizers JSON")
+    sha256: str = Field("", description="digest of the JSON, for a path")
+
+
+class ThroughputConfig(Section):
+    """The cells of the throughput split."""
+
+    buckets: tuple[int, ...] = (1_000, 2_000, 8_000, 16_000, 32_000)
+    rows_per_cell: int = Field(512, gt=0)
+    seed: int = 0
+
+
+class Recipe(Section):
+    """One build, whole."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    version: int = Field(1, ge=1)
+    sources: tuple[str, ...] = Field((), description="names of the registry; empty: all that the splits need")
+    filter: FilterConfig = FilterConfig()
+    candidates: CandidatesConfig = CandidatesConfig()
+    dedup: DedupConfig = DedupConfig()
+    decontaminate: DecontaminateConfig = DecontaminateConfig()
+    embedder: EmbedderConfig = EmbedderConfig()
+    selection: SelectionConfig = SelectionConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    throughput: ThroughputConfig = ThroughputConfig()
+
+    @model_validator(mode="after")
+    def _nested_sets_fit(self) -> Recipe:
+        for k in self.selection.nested:
+            if not 2 <= k < self.selection.quota:
+                raise ValueError(f"selection.nested must lie in [2, {self.selection.quota}), got {k}")
+        return self
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical JSON of every field, defaults included."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def shipped_recipes() -> tuple[str, ...]:
+    """Return the names of the recipes in the package."""
+    folder = resources.files("curation") / "recipes"
+    return tuple(sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")))
+
+
+def load_recipe(name_or_path: str) -> Recipe:
+    """Return a shipped recipe by name, or one from a TOML file; `extends` names the recipe it starts from.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such recipe, it is not TOML, or a field is unknown or out of range.
+    """
+    data = _read(name_or_path, seen=())
+    try:
+        return Recipe.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "recipe"
+        raise RecipeError(f"recipe {name_or_path}: {where}: {first['msg']}") from None
+
+
+def _read(name_or_path: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    if name_or_path in seen:
+        raise RecipeError(f"recipe {name_or_path}: extends itself through {' -> '.join(seen)}")
+    shipped = shipped_recipes()
+    if name_or_path in shipped:
+        text = (resources.files("curation") / "recipes" / f"{name_or_path}.toml").read_text("utf-8")
+    elif Path(name_or_path).is_file():
+        text = Path(name_or_path).read_text("utf-8")
+    else:
+        raise RecipeError(f"recipe {name_or_path}: not a file and not one of {', '.join(shipped)}")
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"recipe {name_or_path}: not TOML: {error}") from None
+    parent = data.pop("extends", None)
+    if parent is None:
+        return data
+    return _merged(_read(str(parent), (*seen, name_or_path)), data)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged

@@ -1,0 +1,1 @@
+"""Tables in, tables and reasons out; each wires one or two kernels."""

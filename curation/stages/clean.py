@@ -1,0 +1,1 @@
+"""Normal form and filters."""

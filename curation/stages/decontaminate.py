@@ -1,0 +1,1 @@
+"""Candidates that a reference set already holds."""

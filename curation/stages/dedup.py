@@ -1,0 +1,1 @@
+"""Exact, near and semantic duplicates."""

@@ -1,0 +1,1 @@
+"""Public datasets, read as records."""

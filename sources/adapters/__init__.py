@@ -1,0 +1,1 @@
+"""One module a source: facts (`SPEC`) and a pure `parse`."""

@@ -1,0 +1,5 @@
+"""`python -m speedbench`."""
+
+from speedbench.cli import main
+
+main()
