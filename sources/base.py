@@ -117,6 +117,8 @@ class SourceSpec:
         Order among sources when two hold the same text: the lower one keeps it.
     mirror
         Folder in a `--mirror`; by default the Hub id, or `_web/` and the repository.
+    samples
+        Folder under `sources/samples/`; by default the name. Sources that read the same file share one.
     """
 
     name: str
@@ -132,6 +134,7 @@ class SourceSpec:
     withheld: str = ""
     priority: int = 50
     mirror: str = ""
+    samples: str = ""
 
     def __post_init__(self) -> None:
         if self.revision and not _HEX40.fullmatch(self.revision):
@@ -150,6 +153,11 @@ class SourceSpec:
         if self.mirror:
             return self.mirror
         return self.repo if self.host == "hub" else f"_web/{self.repo}"
+
+    @property
+    def samples_folder(self) -> str:
+        """The folder of `sources/samples/` in which our samples of its files lie."""
+        return self.samples or self.name
 
     @property
     def may_publish(self) -> bool:
