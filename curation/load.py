@@ -1,1 +1,200 @@
-"""Read a published split, strictly."""
+"""Read a published split, strictly: one revision, its digest checked, no placeholders taken for prompts."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.errors import DistError
+from curation.schema import SENTINEL
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+logger = logging.getLogger(__name__)
+
+CHECKSUMS = "SHA256SUMS"
+"""The file of a DIST that holds the SHA-256 of every other file, in the format of `sha256sum`."""
+
+SPEED_BENCH_COLUMNS = (
+    "question_id",
+    "category",
+    "sub_category",
+    "turns",
+    "source",
+    "src_id",
+    "difficulty",
+    "multiturn",
+)
+"""The columns that every DIST has, NVIDIA's set too."""
+
+_HUB_DIST = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<revision>[\w./-]+)")
+
+
+def load(dist: str | Path, config: str, *, allow_placeholders: bool = False) -> Dataset:
+    """Load one config of a DIST as a `datasets.Dataset`.
+
+    Unlike `datasets.load_dataset` it never serves another revision from the cache, checks the digest of the file, and
+    refuses rows whose text has to be fetched first.
+
+    Parameters
+    ----------
+    dist
+        A folder, or `ORG/NAME@REVISION` on the Hub.
+    config
+        E.g. `qualitative` or `throughput_8k`.
+    allow_placeholders
+        Return placeholder rows too.
+
+    Raises
+    ------
+    DistError
+        If the DIST, the revision or the config is not there, a digest differs, or rows are placeholders.
+    """
+    from datasets import Dataset
+
+    table = read_config(dist, config, allow_placeholders=allow_placeholders)
+    return Dataset(table.replace_schema_metadata(None))
+
+
+def read_config(dist: str | Path, config: str, *, allow_placeholders: bool = False) -> pa.Table:
+    """Return one config of a DIST as a table, under the conditions of `load`."""
+    folder = resolve_dist(dist)
+    files = config_files(folder).get(config)
+    if files is None:
+        known = ", ".join(sorted(config_files(folder))) or "none"
+        raise DistError(f"{dist}: no config {config!r}; it has {known}")
+    verify_checksums(folder, files)
+    table = pa.concat_tables([_read_parquet(path) for path in files])
+    missing = [name for name in SPEED_BENCH_COLUMNS if name not in table.column_names]
+    if missing:
+        raise DistError(f"{files[0]}: not a split of this benchmark: it lacks the column {missing[0]!r}")
+    if not allow_placeholders:
+        _refuse_placeholders(table, str(dist), config)
+    return table
+
+
+def resolve_dist(dist: str | Path) -> Path:
+    """Return the local folder of a DIST; a Hub revision is fetched as one strict snapshot.
+
+    Raises
+    ------
+    DistError
+        If there is no such folder, or the Hub does not have the revision.
+    """
+    folder = Path(dist)
+    if folder.is_dir():
+        if not config_files(folder) and (folder / "dist").is_dir():
+            raise DistError(f"{dist}: this is a build; name {folder / 'full'} (all text) or {folder / 'dist'}")
+        return folder
+    match = _HUB_DIST.fullmatch(str(dist))
+    if match is None:
+        raise DistError(f"{dist}: not a folder, and not ORG/NAME@REVISION (a revision is always named)")
+    return _snapshot(match["repo"], match["revision"])
+
+
+def _snapshot(repo: str, revision: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        return Path(snapshot_download(repo, repo_type="dataset", revision=revision))
+    except LocalEntryNotFoundError:
+        raise DistError(f"{repo}@{revision}: the Hub cannot be reached and the cache lacks this revision") from None
+    except RepositoryNotFoundError:
+        raise DistError(f"{repo}@{revision}: no such dataset, or no access; check the name and HF_TOKEN") from None
+    except HfHubHTTPError as error:
+        raise DistError(f"{repo}@{revision}: {str(error).splitlines()[0]}") from None
+
+
+def config_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the parquet files of each config: `data/<config>.parquet`, or `<config>/*.parquet` as NVIDIA's set has."""
+    configs: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("data/*.parquet")):
+        configs.setdefault(re.sub(r"-\d{5}-of-\d{5}$", "", path.stem), []).append(path)
+    for path in sorted(folder.glob("*/*.parquet")):
+        if path.parent.name != "data":
+            configs.setdefault(path.parent.name, []).append(path)
+    return configs
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """Return path -> SHA-256 of a DIST's checksum file; empty where it has none."""
+    path = folder / CHECKSUMS
+    if not path.is_file():
+        return {}
+    pairs = (line.split("  ", 1) for line in path.read_text("utf-8").splitlines() if line)
+    return {name: digest for digest, name in pairs}
+
+
+def verify_checksums(folder: Path, files: Sequence[Path]) -> None:
+    """Refuse files of a DIST that differ from its checksum file."""
+    known = read_checksums(folder)
+    if not known:
+        logger.warning("%s: no %s, so the digests of its files are not checked", folder, CHECKSUMS)
+        return
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        if name not in known:
+            raise DistError(f"{path}: not listed in {CHECKSUMS}; fetch the DIST again")
+        if file_sha256(path) != known[name]:
+            raise DistError(f"{path}: its SHA-256 differs from {CHECKSUMS}; fetch the DIST again")
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def is_placeholder(turns: Sequence[str]) -> bool:
+    """Tell whether any turn is a placeholder: our sentinel, alone or as NVIDIA's rows have it, before a template.
+
+    A prompt that only mentions the same words elsewhere is not one.
+    """
+    return any(turn == SENTINEL or turn.startswith((SENTINEL + "\n", SENTINEL + " ")) for turn in turns)
+
+
+def placeholder_rows(table: pa.Table) -> list[int]:
+    """Return the places (from 0) of the rows that hold a placeholder in any turn."""
+    return [i for i, turns in enumerate(table.column("turns").to_pylist()) if is_placeholder(turns)]
+
+
+def _refuse_placeholders(table: pa.Table, dist: str, config: str) -> None:
+    rows = placeholder_rows(table)
+    if not rows:
+        return
+    first = table.column("question_id")[rows[0]].as_py()
+    by_category = Counter(table.column("category").take(pa.array(rows)).to_pylist())
+    where = ", ".join(f"{name} {n}" for name, n in sorted(by_category.items()))
+    raise DistError(
+        f"{dist}: {len(rows)} of {len(table)} rows of {config} are placeholders ({where}; first {first}): "
+        f"fetch their text with `speedbench fill`, or read the build's full/ folder"
+    )
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise DistError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]}); fetch it again") from None
+    return table.replace_schema_metadata(None)
+
+
+def read_manifest(dist: Path) -> dict[str, Any] | None:
+    """Return the manifest of the build that a DIST folder lies in, or None where it lies alone."""
+    import json
+
+    path = dist.parent / "manifest.json"
+    if dist.name not in ("dist", "full") or not path.is_file():
+        return None
+    manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return manifest

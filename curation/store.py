@@ -1,1 +1,173 @@
-"""The run folder: the only reader and writer of a build."""
+"""The folder of a build and the cache of its steps: the only reader and writer of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.load import CHECKSUMS, file_sha256
+from curation.stages.base import Drop, ledger_table
+
+VERSIONED_PACKAGES = ("datasketch", "faiss-cpu", "langdetect", "numpy", "pyarrow", "tiktoken")
+"""The libraries whose version can change a result; named in the manifest, and part of every step's key."""
+
+
+@contextmanager
+def atomic(target: Path) -> Generator[Path]:
+    """Yield a scratch path that becomes `target` only if the block succeeds."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield scratch
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a text whole or not at all."""
+    with atomic(target) as scratch:
+        scratch.write_text(text, "utf-8", newline="\n")
+
+
+def write_json(target: Path, value: Any) -> None:
+    """Write readable JSON with sorted keys."""
+    write_text(target, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def write_table(target: Path, table: pa.Table) -> None:
+    """Write a parquet file whose bytes depend on the rows and the pyarrow version alone."""
+    write_batches(target, table.schema, table.to_batches(max_chunksize=1_024))
+
+
+def write_batches(target: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Stream batches of one schema into a parquet file; no `huggingface` key, no null type."""
+    with (
+        atomic(target) as scratch,
+        pq.ParquetWriter(scratch, schema.remove_metadata(), compression="zstd", write_page_index=True) as writer,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def write_checksums(folder: Path) -> None:
+    """Write `SHA256SUMS` over every other file of a DIST folder."""
+    lines = [f"{digest}  {name}\n" for name, digest in file_digests(folder).items() if name != CHECKSUMS]
+    write_text(folder / CHECKSUMS, "".join(lines))
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Return path -> SHA-256 of every file below a folder, in the order of the paths."""
+    paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".tmp"))
+    return {p.relative_to(folder).as_posix(): file_sha256(p) for p in paths}
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of the libraries that a result can depend on."""
+    return {name: metadata.version(name) for name in VERSIONED_PACKAGES}
+
+
+def cache_root() -> Path:
+    """Return the cache folder: `$SPEEDBENCH_CACHE`, else `~/.cache/speedbench`."""
+    root = os.environ.get("SPEEDBENCH_CACHE", "")
+    return Path(root) if root else Path.home() / ".cache" / "speedbench"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFolder:
+    """`DIR` of a build. The manifest is written last: without one there is no finished build."""
+
+    root: Path
+
+    @property
+    def dist(self) -> Path:
+        """What is uploaded, byte for byte."""
+        return self.root / "dist"
+
+    @property
+    def full(self) -> Path:
+        """The same with every text in place."""
+        return self.root / "full"
+
+    @property
+    def pool(self) -> Path:
+        """Candidates and vectors; never published."""
+        return self.root / "pool"
+
+    @property
+    def manifest(self) -> Path:
+        """The file that says that the build is whole."""
+        return self.root / "manifest.json"
+
+    def begin(self) -> None:
+        """Empty the folder of what an earlier build wrote, and of nothing else."""
+        self.manifest.unlink(missing_ok=True)
+        for folder in (self.dist, self.full, self.pool):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.root.mkdir(parents=True, exist_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step leaves: a table, one drop for each record that it took out, and figures that JSON can hold."""
+
+    table: pa.Table
+    drops: tuple[Drop, ...] = ()
+    facts: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCache:
+    """Results of finished steps, by the digest of all that they depend on, our own code included."""
+
+    root: Path
+
+    def run(self, name: str, key: Mapping[str, Any], compute: Callable[[], StepResult]) -> tuple[StepResult, str]:
+        """Return a step's result and its key: from the cache where it is whole, else computed and kept."""
+        digest = step_key(name, key)
+        folder = self.root / f"{name}-{digest}"
+        if (folder / "facts.json").is_file():
+            return _read_step(folder), digest
+        result = compute()
+        write_table(folder / "table.parquet", result.table)
+        write_table(folder / "ledger.parquet", ledger_table(result.drops))
+        write_json(folder / "facts.json", dict(result.facts or {}))  # last: it says that the step is whole
+        return result, digest
+
+
+def step_key(name: str, key: Mapping[str, Any]) -> str:
+    """Return 16 hex digits of a step's name, its inputs, the code and the versions of its libraries."""
+    whole = {"step": name, "key": key, "code": code_digest(), "versions": package_versions()}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the code that makes rows, so that no step outlives the code that made it."""
+    import curation
+    import sources
+
+    digest = hashlib.sha256()
+    for package in (sources, curation):
+        root = Path(package.__path__[0])
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _read_step(folder: Path) -> StepResult:
+    drops = tuple(Drop(**row) for row in pq.read_table(folder / "ledger.parquet").to_pylist())
+    facts = json.loads((folder / "facts.json").read_text("utf-8"))
+    return StepResult(pq.read_table(folder / "table.parquet"), drops, facts)
