@@ -6,10 +6,35 @@ Written out rather than discovered: the lines can be read, searched and type-che
 
 from __future__ import annotations
 
+from sources.adapters import (
+    code_contests,
+    gsm8k,
+    hle,
+    humanevalpack,
+    livecodebench,
+    mmlu_pro,
+    mt_bench,
+    mt_bench_101,
+    natural_questions,
+    spec_bench,
+)
 from sources.base import Source
 
-QUALITATIVE: tuple[Source, ...] = ()
+QUALITATIVE: tuple[Source, ...] = (
+    Source(mt_bench.SPEC, mt_bench.parse),
+    Source(gsm8k.SPEC, gsm8k.parse),
+    Source(natural_questions.SPEC, natural_questions.parse),
+    Source(hle.SPEC, hle.parse),
+    Source(livecodebench.SPEC, livecodebench.parse),
+    Source(code_contests.SPEC, code_contests.parse),
+    Source(humanevalpack.SPEC, humanevalpack.parse),
+    Source(mt_bench_101.SPEC, mt_bench_101.parse),
+    Source(mmlu_pro.SPEC, mmlu_pro.parse),
+)
 """The sources of the qualitative split, in the order of the paper's Table 4."""
 
-SOURCES: dict[str, Source] = {s.spec.name: s for s in QUALITATIVE}
+REFERENCE: tuple[Source, ...] = (Source(spec_bench.SPEC, spec_bench.parse),)
+"""What is published and compared with, but gives no candidates."""
+
+SOURCES: dict[str, Source] = {s.spec.name: s for s in (*QUALITATIVE, *REFERENCE)}
 """All sources by name."""
