@@ -32,7 +32,7 @@ _DIFFICULTY = {"math": "medium", "stem": "medium", "humanities": "medium", "codi
 
 
 def language(category: str) -> str:
-    """Return the BCP 47 tag of the texts of one of Spec-Bench's categories: German is what its translations start from."""
+    """Return the BCP 47 tag of the texts of one of Spec-Bench's categories; its translations start from German."""
     return "de" if category == "translation" else "en"
 
 

@@ -11,8 +11,8 @@ Rules
 - The first turn opens with our instruction, which names the subject and asks to reason before the answer; the later
   turns hold the question and its lettered options only.
 - The id joins the questions' ids by `+` in sorted order; `sub_category` is the subject.
-- Of two good rows with one id the one whose canonical digest is smaller is kept and the other rejected, again so that the
-  order of the file does not matter.
+- Of two good rows with one id the one whose canonical digest is smaller is kept and the other rejected, again so that
+  the order of the file does not matter.
 - The record's own text is the questions with their options. The paper gives reasoning no difficulty.
 - The validation split, from which worked examples are usually drawn, is not read.
 """
@@ -40,7 +40,7 @@ SPEC = SourceSpec(
     feeds=("reasoning",),
     citation="""@inproceedings{wang2024mmlupro,
   title = {{MMLU-Pro}: A More Robust and Challenging Multi-Task Language Understanding Benchmark},
-  author = {Wang, Yubo and Ma, Xueguang and Zhang, Ge and Ni, Yuansheng and Chandra, Abhranil and Guo, Shiguang and others},
+  author = {Wang, Yubo and Ma, Xueguang and Zhang, Ge and Ni, Yuansheng and Chandra, Abhranil and others},
   booktitle = {Advances in Neural Information Processing Systems, Datasets and Benchmarks Track},
   year = {2024}
 }""",

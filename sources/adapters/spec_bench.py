@@ -45,7 +45,7 @@ SPEC = SourceSpec(
     priority=99,
 )
 
-_TASKS = {name: "mt_bench" for name in spec_bench_file.MT_BENCH_CATEGORIES} | {
+_TASKS = dict.fromkeys(spec_bench_file.MT_BENCH_CATEGORIES, "mt_bench") | {
     name: name for name in spec_bench_file.TASK_CATEGORIES
 }
 
