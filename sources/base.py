@@ -155,11 +155,6 @@ class SourceSpec:
         return self.repo if self.host == "hub" else f"_web/{self.repo}"
 
     @property
-    def samples_folder(self) -> str:
-        """The folder of `sources/samples/` in which our samples of its files lie."""
-        return self.samples or self.name
-
-    @property
     def may_publish(self) -> bool:
         """True if `dist/` may carry its text; otherwise its rows are placeholders there."""
         return self.license.may_publish and not self.gated and not self.withheld
