@@ -1,0 +1,72 @@
+"""Sources read into records: every file through one seam, every row that was lost with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.stages.base import Drop
+from sources.base import Record, Rejected, Source
+from sources.origins import Origin, ResolvedFiles, open_source, resolve
+
+STAGE = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSource:
+    """A source and where its files lie."""
+
+    source: Source
+    resolved: ResolvedFiles
+
+    @property
+    def absent(self) -> tuple[Drop, ...]:
+        """A ledger row for each file that the origin does not have."""
+        name = self.source.spec.name
+        return tuple(Drop(f"{name}:{a.path}", STAGE, "the file is absent", a.remedy) for a in self.resolved.absent)
+
+
+def open_sources(sources: Iterable[Source], origin: Origin, *, allow_short: bool) -> tuple[OpenSource, ...]:
+    """Resolve the files of all sources before a row of any is read.
+
+    Raises
+    ------
+    SourceError
+        If a file is absent and `allow_short` is false.
+    """
+    return tuple(OpenSource(s, resolve(origin, s.spec, allow_short=allow_short)) for s in sources)
+
+
+def file_digests(opened: Iterable[OpenSource]) -> dict[str, dict[str, str]]:
+    """Return source -> path -> SHA-256 of all files, for the manifest and the key of what is made of them."""
+    return {o.source.spec.name: dict(o.resolved.digests) for o in opened}
+
+
+def read_records(opened: Sequence[OpenSource]) -> tuple[list[Record], list[Drop]]:
+    """Parse all sources; return their records, and a ledger row for each row that was rejected."""
+    records: list[Record] = []
+    drops: list[Drop] = []
+    for each in opened:
+        name = each.source.spec.name
+        rejected: list[Rejected] = []
+        for item in each.source.parse(open_source(each.source.spec, each.resolved, rejected.append)):
+            if isinstance(item, Rejected):
+                rejected.append(item)
+            else:
+                records.append(item)
+        drops += each.absent
+        drops += rejection_drops(name, rejected)
+    return records, drops
+
+
+def rejection_drops(name: str, rejected: Iterable[Rejected]) -> list[Drop]:
+    """Return the ledger rows of rejected rows, in the order of file and line."""
+    ordered = sorted(rejected, key=lambda r: (r.file, r.line, r.reason))
+    return [Drop(f"{name}:{r.file}:{r.line}", STAGE, r.reason) for r in ordered]
+
+
+def revisions(opened: Iterable[OpenSource]) -> Mapping[str, str]:
+    """Return name -> revision of each source: of the spec or the lock, "" while it is not pinned."""
+    from sources.lock import source_revision
+
+    return {o.source.spec.name: source_revision(o.source.spec) for o in opened}
