@@ -8,8 +8,8 @@ Rules
 - The size of a group is chosen by a hash of the subject and of its first question's id, among those sizes that do not
   leave a single question behind. So every question is used exactly once; only the lone question of a one-question
   subject is rejected.
-- The first turn opens with our instruction, which names the subject and asks to reason before the answer; the later
-  turns hold the question and its lettered options only.
+- The first turn opens with our instruction, which names the subject (`other` as "mixed topics") and asks to reason
+  before the answer; the later turns hold the question and its lettered options only.
 - The id joins the questions' ids by `+` in sorted order; `sub_category` is the subject.
 - Of two good rows with one id the one whose canonical digest is smaller is kept and the other rejected, again so that
   the order of the file does not matter.
@@ -133,7 +133,8 @@ def _lettered(row: Row) -> str:
 
 
 def _instruction(subject: str) -> str:
+    topic = "mixed topics" if subject == "other" else subject
     return (
-        f"I will ask you multiple-choice questions about {subject}, one in each message. Work through every question "
+        f"I will ask you multiple-choice questions about {topic}, one in each message. Work through every question "
         'step by step, and close with a line "Answer: X", where X is the letter of the option that you choose.'
     )
