@@ -1,0 +1,324 @@
+"""The one normal form of acceptance: verify steps by what they delivered. Pure.
+
+A verify step is one target forward that checks drafts; the prefill is none. A step that delivered ``c`` tokens,
+after the cut at end of text, stop or budget, counts in ``h[c - 1]``; a step that delivered nothing does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from typing import Literal
+
+from bench.answer import Answer, SpecCounters
+
+Source = Literal["per_step", "totals", "chunks"]
+"""Evidence, best first: counters clipped to what was delivered, totals that need no clipping, chunk lengths by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One verify step: tokens drafted (None if untold), drafts that matched, tokens delivered."""
+
+    drafted: int | None
+    matched: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Acceptance of one request, or pooled over several.
+
+    Attributes
+    ----------
+    source
+        The evidence; two sources are never pooled.
+    steps, delivered
+        Verify steps, and the tokens that they delivered.
+    histogram
+        ``h[0..k]``, steps by delivered tokens less one; None where only totals are told.
+    drafted, accepted
+        Draft tokens proposed along the path, and those that were delivered; None where untold.
+    tried
+        ``tried[i - 1]`` = steps that kept ``i - 1`` drafts and had drafted at least ``i``; None where untold.
+    plain_steps
+        Decode steps without a draft; None where untold.
+    nodes
+        Nodes proposed in draft trees; None for a chain.
+    """
+
+    source: Source
+    steps: int
+    delivered: int
+    histogram: tuple[int, ...] | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+    tried: tuple[int, ...] | None = None
+    plain_steps: int | None = None
+    nodes: int | None = None
+
+    def survival(self) -> tuple[int, ...] | None:
+        """Return ``S_0..S_k``: steps that kept at least i drafts; S_0 is all steps."""
+        if self.histogram is None:
+            return None
+        tail, sums = 0, list[int]()
+        for count in reversed(self.histogram):
+            tail += count
+            sums.append(tail)
+        return tuple(reversed(sums))
+
+    def acceptance_rates(self) -> tuple[float | None, ...] | None:
+        """Return ``AR_1..AR_k``, ``AR_i = S_i / S_{i-1}``; None where no step kept i - 1 drafts."""
+        survival = self.survival()
+        if survival is None:
+            return None
+        return tuple(ratio(s, previous) for previous, s in pairwise(survival))
+
+    def drafted_acceptance_rates(self) -> tuple[float | None, ...] | None:
+        """Return ``AR_i_drafted``: as ``AR_i``, among the steps that had drafted at least i tokens."""
+        survival = self.survival()
+        if survival is None or self.tried is None:
+            return None
+        return tuple(ratio(s, tried) for s, tried in zip_longest(survival[1:], self.tried, fillvalue=0))
+
+    def acceptance_length(self) -> float | None:
+        """Return delivered tokens a verify step, >= 1; None without a step."""
+        return ratio(self.delivered, self.steps)
+
+    def acceptance_rate(self) -> float | None:
+        """Return delivered drafts over drafted tokens, in [0, 1]; None where the drafts are untold."""
+        if self.accepted is None or self.drafted is None:
+            return None
+        return ratio(self.accepted, self.drafted)
+
+    def tokens_per_step(self) -> float | None:
+        """Return delivered tokens a decode step, steps without a draft among them."""
+        if self.plain_steps is None:
+            return None
+        return ratio(self.delivered + self.plain_steps, self.steps + self.plain_steps)
+
+
+def ratio(numerator: float, denominator: float) -> float | None:
+    """Return the quotient, or None where it is not defined."""
+    return numerator / denominator if denominator else None
+
+
+def pooled(parts: Iterable[Acceptance]) -> Acceptance | None:
+    """Return the sum over requests; a field that one of them does not tell is None.
+
+    Raises
+    ------
+    ValueError
+        If the parts come from different evidence.
+    """
+    items = list(parts)
+    if not items:
+        return None
+    if len({item.source for item in items}) > 1:
+        raise ValueError(f"acceptance of different evidence is not pooled, got {sorted({i.source for i in items})}")
+    return Acceptance(
+        items[0].source,
+        sum(item.steps for item in items),
+        sum(item.delivered for item in items),
+        _sum_vectors([item.histogram for item in items]),
+        _sum([item.drafted for item in items]),
+        _sum([item.accepted for item in items]),
+        _sum_vectors([item.tried for item in items]),
+        _sum([item.plain_steps for item in items]),
+        _sum([item.nodes for item in items]),
+    )
+
+
+def from_steps(steps: Sequence[Step], source: Source, *, plain_steps: int | None, k: int = 0) -> Acceptance:
+    """Return the normal form of steps; those that delivered nothing do not count.
+
+    Parameters
+    ----------
+    k
+        Draft length, so that the histogram is dense to it even where no step reached it.
+    """
+    kept = [step for step in steps if step.delivered > 0]
+    depth = max([k, *(step.delivered - 1 for step in kept)], default=k)
+    histogram = [0] * (depth + 1)
+    for step in kept:
+        histogram[step.delivered - 1] += 1
+    told = [step.drafted for step in kept if step.drafted is not None]
+    all_told = len(told) == len(kept)
+    return Acceptance(
+        source,
+        len(kept),
+        sum(step.delivered for step in kept),
+        tuple(histogram),
+        sum(told) if all_told else None,
+        # Of a step that was cut, all that was delivered were drafts.
+        sum(min(step.matched, step.delivered) for step in kept) if all_told else None,
+        _tried(kept, depth) if all_told else None,
+        plain_steps,
+    )
+
+
+def _tried(steps: Sequence[Step], depth: int) -> tuple[int, ...]:
+    return tuple(
+        sum(1 for step in steps if (step.drafted or 0) >= i and step.delivered - 1 >= i - 1)
+        for i in range(1, depth + 1)
+    )
+
+
+def clipped_steps(
+    per_step: Sequence[tuple[int | None, int]], decoded: int, num_chunks: int | None
+) -> tuple[list[Step], int] | None:
+    """Return the verify steps clipped to the delivered tokens, and the number of steps without a draft.
+
+    Parameters
+    ----------
+    per_step
+        ``(drafted, matched)`` of the steps that had a draft, in order.
+    decoded
+        Delivered tokens after the prefill's one.
+    num_chunks
+        Chunks of the stream that held tokens, the prefill's among them; None if they were not told by id.
+
+    Returns
+    -------
+    tuple or None
+        None where steps without a draft hide by how much the last one overshot.
+
+    Notes
+    -----
+    An engine may verify past the end of text or the budget, in the last step only. Each chunk but the first is one
+    step (fewer chunks where reads were merged), so the last step overshot by
+    ``sum(matched) + num_chunks - 1 - decoded``, at least by what the steps hold too much, at most by its drafts.
+    """
+    full = sum(matched + 1 for _, matched in per_step)
+    if num_chunks is None and full < decoded:
+        return None
+    last = per_step[-1][1] if per_step else 0
+    least = max(full - decoded, 0)
+    seen = 0 if num_chunks is None else full - len(per_step) + num_chunks - 1 - decoded
+    overshoot = max(min(seen, last), least)
+    plain = decoded - full + overshoot
+    steps, left = list[Step](), decoded - plain
+    for drafted, matched in per_step:
+        delivered = min(matched + 1, left)
+        left -= delivered
+        steps.append(Step(drafted, matched, delivered))
+    return steps, plain
+
+
+def normal_form(answer: Answer, *, speculative: bool = True) -> Acceptance | None:
+    """Return the acceptance of one answer from the best evidence that it holds; None if it holds none.
+
+    Parameters
+    ----------
+    speculative
+        Whether the engine speculates at all: chunk lengths alone do not show it.
+    """
+    tokens = answer.num_tokens
+    if not speculative or answer.error or tokens is None or tokens < 2:
+        return None
+    if answer.spec is not None:
+        exact = _from_counters(answer.spec, tokens - 1, _chunk_lengths(answer))
+        if exact is not None:
+            return exact
+    return _from_chunks(answer)
+
+
+def _chunk_lengths(answer: Answer) -> list[int] | None:
+    """Tokens by id of each chunk that holds any; None if the engine sends no ids."""
+    return [chunk.num_tokens for chunk in answer.chunks if chunk.num_tokens] if answer.chunk_ids else None
+
+
+def _from_counters(spec: SpecCounters, decoded: int, lengths: list[int] | None) -> Acceptance | None:
+    k = spec.draft_length or 0
+    if spec.steps == 0:  # a drafter that never proposed anything: every step was a plain one
+        return Acceptance("per_step", 0, 0, (0,) * (k + 1), 0, 0, (0,) * k, plain_steps=decoded)
+    if spec.per_step is not None and spec.delivered is not None:
+        steps = [Step(d, m, c) for (d, m), c in zip(spec.per_step, spec.delivered, strict=True)]
+        return from_steps(steps, "per_step", plain_steps=spec.plain_steps, k=k)
+    if spec.per_step is not None:
+        clipped = clipped_steps(spec.per_step, decoded, None if lengths is None else len(lengths))
+        return None if clipped is None else from_steps(clipped[0], "per_step", plain_steps=clipped[1], k=k)
+    if spec.histogram is not None:
+        return _from_histogram(spec, spec.histogram, decoded, lengths)
+    if spec.steps and spec.matched is not None:
+        return _from_totals(spec, spec.steps, spec.matched, decoded, None)
+    return None
+
+
+def _from_totals(
+    spec: SpecCounters, steps: int, matched: int, decoded: int, histogram: tuple[int, ...] | None
+) -> Acceptance | None:
+    overshoot = steps + matched - decoded
+    if overshoot < 0:
+        return None  # steps without a draft took part, and hide whether the last step was cut
+    # Where the last step was cut, all that it delivered were drafts; no token of the target's own came with it.
+    accepted = decoded - steps + (1 if overshoot else 0)
+    return Acceptance(
+        "totals", steps, decoded, histogram, spec.drafted, accepted, None, plain_steps=0, nodes=spec.nodes
+    )
+
+
+def _from_histogram(
+    spec: SpecCounters, histogram: tuple[int, ...], decoded: int, lengths: list[int] | None
+) -> Acceptance | None:
+    """Move the last step to what it delivered: the last chunk's length plus the overshoot is what it matched."""
+    steps, matched = sum(histogram), sum(i * count for i, count in enumerate(histogram))
+    overshoot = steps + matched - decoded
+    counts = list(histogram)
+    if overshoot > 0:
+        last = lengths[-1] if lengths else 0
+        full = last - 1 + overshoot
+        if not (last and full < len(counts) and counts[full]):
+            return None
+        counts[full] -= 1
+        counts[last - 1] += 1
+    return _from_totals(spec, steps, matched, decoded, tuple(counts)) if steps else None
+
+
+def _from_chunks(answer: Answer) -> Acceptance | None:
+    lengths = _chunk_lengths(answer)
+    if not lengths:
+        return None
+    # The first token is the prefill's; what came with it was a step merged into its chunk.
+    delivered = [lengths[0] - 1, *lengths[1:]]
+    steps = [Step(None, n - 1, n) for n in delivered if n]
+    k = answer.spec.draft_length if answer.spec else None
+    return from_steps(steps, "chunks", plain_steps=None, k=k or 0) if steps else None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTotals:
+    """What the engine itself counted of a request, unclipped: steps and matched drafts."""
+
+    steps: int
+    matched: int
+    drafted: int | None
+
+
+def engine_totals(answer: Answer) -> EngineTotals | None:
+    """Return the engine's own totals of one answer; None if it gave none."""
+    spec = answer.spec
+    if spec is None:
+        return None
+    if spec.per_step is not None:
+        steps, matched = len(spec.per_step), sum(m for _, m in spec.per_step)
+    elif spec.histogram is not None:
+        steps, matched = sum(spec.histogram), sum(i * count for i, count in enumerate(spec.histogram))
+    elif spec.steps is not None and spec.matched is not None:
+        steps, matched = spec.steps, spec.matched
+    else:
+        return None
+    return EngineTotals(steps, matched, spec.drafted) if steps else None
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    told = [value for value in values if value is not None]
+    return sum(told) if len(told) == len(values) else None
+
+
+def _sum_vectors(values: Sequence[tuple[int, ...] | None]) -> tuple[int, ...] | None:
+    told = [value for value in values if value is not None]
+    if len(told) != len(values):
+        return None
+    return tuple(sum(column) for column in zip_longest(*told, fillvalue=0))

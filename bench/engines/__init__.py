@@ -1,0 +1,1 @@
+"""How each inference engine is asked, and how its answer is read. One file an engine."""

@@ -1,0 +1,21 @@
+"""The engines, written out: one line a route."""
+
+from __future__ import annotations
+
+from bench.engines.base import Engine
+from bench.engines.llamacpp import LlamaCppCompletion
+from bench.engines.openai import OpenAIChat
+from bench.engines.sglang import SglangGenerate
+from bench.engines.trtllm import TrtllmCompletions
+from bench.engines.vllm import VllmChat, VllmCompletions, VllmGenerate
+
+ENGINES: dict[str, Engine] = {
+    "vllm": VllmCompletions(),
+    "vllm-generate": VllmGenerate(),
+    "vllm-chat": VllmChat(),
+    "sglang": SglangGenerate(),
+    "trtllm": TrtllmCompletions(),
+    "llamacpp": LlamaCppCompletion(),
+    "openai": OpenAIChat(),
+}
+"""Engine and route by the name that a configuration gives."""
