@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,7 @@ import requests
 from filelock import FileLock
 
 from sources.errors import SourceError
-from sources.http import ATTEMPTS, Unreachable, backoff_s, host_of, send
+from sources.http import ATTEMPTS, Unreachable, backoff_s, host_of, reason_of, send
 
 _CHUNK_BYTES = 1 << 18
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
@@ -128,10 +129,10 @@ def _gather(
                 return
             reason = "the answer ended early"
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-            reason = f"the connection broke ({type(error).__name__})"
+            reason = reason_of(error)
         failures = 0 if part.size > before else failures + 1
         if failures == ATTEMPTS:
-            raise Unreachable(f"{label}: {reason} {failures} times in a row at {host_of(url)}; try again later")
+            raise Unreachable(host_of(url), f"{label}: {reason}, {failures} times in a row")
         time.sleep(backoff_s(failures) if failures else 0)
 
 
@@ -142,15 +143,15 @@ def _continue(
     done = part.size
     with _opened(session, url, _headers(part, done, sha256), token, label) as response:
         total = _total_bytes(response)
-        if response.status_code == requests.codes.requested_range_not_satisfiable:
+        if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             if total == done:
                 return True
             part.discard()
             return False
-        if response.status_code == requests.codes.partial_content and not _goes_on_at(response, done):
+        if response.status_code == HTTPStatus.PARTIAL_CONTENT and not _goes_on_at(response, done):
             part.discard()
             return False
-        if response.status_code != requests.codes.partial_content:
+        if response.status_code != HTTPStatus.PARTIAL_CONTENT:
             part.start_anew(response.headers.get("ETag", ""))
             done = 0
         with part.path.open("ab") as stream:
@@ -171,7 +172,7 @@ def _opened(
 ) -> Iterator[requests.Response]:
     with send(session, "GET", url, token=token, headers=headers, stream=True) as response:
         status = response.status_code
-        if status >= 400 and status != requests.codes.requested_range_not_satisfiable:
+        if status >= 400 and status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             code = response.headers.get("X-Error-Code", "")
             raise NotThere(f"{label}: {host_of(url)} answers {status} {code}".rstrip(), status, code)
         yield response

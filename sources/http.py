@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 5
 """Tries of one request that fails for a reason that may pass."""
 
+CONNECTION_ATTEMPTS = 3
+"""Tries where no connection comes about: without a network each source pays for them."""
+
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 300.0
 TIMEOUT_S = (10.0, 60.0)
@@ -33,8 +36,22 @@ TIMEOUT_S = (10.0, 60.0)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
+_SIGNS = {
+    "NameResolutionError": "its name cannot be resolved",
+    "refused": "it refuses connections",
+    "ProxyError": "the proxy does not let us through",
+    "CERTIFICATE": "its certificate is not trusted",
+    "timed out": "it took too long",
+}
+# requests wraps urllib3 wraps the socket; only the text of the innermost says what happened.
+
+
 class Unreachable(SourceError):
-    """A host does not answer: no network, a wrong address, or too many failures in a row."""
+    """A host does not answer: no network, a wrong address, or too many failures in a row; `reason` says which."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"{host} does not answer: {reason}; try again later, or use --mirror DIR")
+        self.reason = f"{host}: {reason}"
 
 
 @dataclass(frozen=True)
@@ -66,25 +83,28 @@ def send(
     Unreachable
         If the host cannot be reached, or still answers 429 or 5xx after the last try.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 0
+    while True:
+        attempt += 1
         try:
             response = session.request(
                 method, url, auth=Bearer(token), headers=headers, stream=stream, timeout=TIMEOUT_S, allow_redirects=True
             )
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-            wait_s, reason = backoff_s(attempt), _short(error)
+            wait_s, reason, last = backoff_s(attempt), reason_of(error), CONNECTION_ATTEMPTS
         except requests.RequestException as error:
-            raise Unreachable(f"{method} {url}: {_short(error)}; check the address") from error
+            raise Unreachable(host_of(url), reason_of(error)) from error
         else:
             if response.status_code not in _PASSING:
                 return response
-            wait_s, reason = _asked_wait_s(response, attempt), f"HTTP {response.status_code}"
+            wait_s, reason, last = _asked_wait_s(response, attempt), f"HTTP {response.status_code}", ATTEMPTS
             response.close()
-        if attempt == ATTEMPTS or wait_s > LONGEST_WAIT_S:
-            raise Unreachable(f"{host_of(url)} does not answer ({reason}); try again later, or use --mirror DIR")
+        if wait_s > LONGEST_WAIT_S:
+            raise Unreachable(host_of(url), f"{reason}, and it asks to wait {wait_s:.0f} s")
+        if attempt >= last:
+            raise Unreachable(host_of(url), f"{reason}, {attempt} times in a row")
         logger.info("%s: %s, trying again in %.1f s", host_of(url), reason, wait_s)
         time.sleep(wait_s)
-    raise AssertionError("the last attempt returns or raises")
 
 
 def get_json(session: requests.Session, url: str, *, token: str = "") -> tuple[requests.Response, Any]:
@@ -121,10 +141,9 @@ def _asked_wait_s(response: requests.Response, attempt: int) -> float:
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
-def _short(error: Exception) -> str:
-    # requests wraps urllib3 wraps socket: the last of them says what happened.
-    while error.__cause__ is not None and isinstance(error.__cause__, Exception):
-        error = error.__cause__
-    inner = getattr(error, "reason", None) or (error.args[-1] if error.args else None)
-    text = str(inner or error).splitlines()
-    return text[0] if text else type(error).__name__
+def reason_of(error: requests.RequestException) -> str:
+    """Return in a few words why a request got no answer."""
+    for sign, words in _SIGNS.items():
+        if sign in str(error):
+            return words
+    return f"the connection broke ({type(error).__name__})"

@@ -159,5 +159,5 @@ def _pinned(file_spec: FileSpec, locked: LockedSource) -> bool:
 
 
 def _quoted(text: str) -> str:
-    # A JSON string in ASCII is a TOML basic string, save for U+007F, which no path or name of ours holds.
-    return json.dumps(text)
+    # A JSON string is a TOML basic string, save for U+007F, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -120,9 +120,20 @@ class MirrorOrigin:
 
     def files(self, spec: SourceSpec) -> ResolvedFiles:
         """Return the files that the mirror has, identified by their digests."""
+        folder = self.folder(spec)
+        return folder_files(spec, folder, f"put it under {folder}")
+
+    def folder(self, spec: SourceSpec) -> Path:
+        """Return the folder of a source.
+
+        Raises
+        ------
+        SourceError
+            If there is no mirror.
+        """
         if not self.root.is_dir():
             raise SourceError(f"--mirror {self.root}: no such folder")
-        return folder_files(spec, self.root / spec.mirror_folder, f"put it at {self.root / spec.mirror_folder}")
+        return self.root / spec.mirror_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +154,27 @@ def samples_root() -> Path:
 
 
 def folder_files(spec: SourceSpec, folder: Path, remedy: str) -> ResolvedFiles:
-    """Return the files of a source that lie in a folder at their paths in the repository.
+    """Return the files of a source that lie in a folder at their paths in the repository, with their digests."""
+    paths, absent = folder_paths(spec, folder, remedy)
+    return ResolvedFiles(spec.name, tuple(resolved_file(key, p, folder / p) for key, p in paths), tuple(absent))
+
+
+def folder_paths(spec: SourceSpec, folder: Path, remedy: str) -> tuple[list[tuple[str, str]], list[Absent]]:
+    """Return key and path of the files of a source that lie in a folder, and the entries that have none.
 
     Names that begin with a dot are passed over, so that what another program keeps there never matches a pattern.
     """
     needs_walk = any(f.is_pattern for f in spec.files.values())
     present = sorted(_paths_below(folder)) if needs_walk else []
-    files: list[ResolvedFile] = []
+    found: list[tuple[str, str]] = []
     absent: list[Absent] = []
     for key, file_spec in spec.files.items():
         paths = [p for p in present if file_spec.matches(p)] if file_spec.is_pattern else [file_spec.path]
-        found = [resolved_file(key, p, folder / p) for p in paths if (folder / p).is_file()]
-        files += found
-        if not found:
+        there = [(key, p) for p in paths if (folder / p).is_file()]
+        found += there
+        if not there:
             absent.append(Absent(spec.name, file_spec.path, remedy))
-    return ResolvedFiles(spec.name, tuple(files), tuple(absent))
+    return found, absent
 
 
 def _paths_below(folder: Path) -> Iterator[str]:
