@@ -96,8 +96,9 @@ TEMPLATES = (
 # fmt: off
 _TITLES = frozenset({
     "agent", "aunt", "capt", "captain", "coach", "colonel", "dear", "detective", "doctor", "dr", "emperor", "general",
-    "hello", "hey", "judge", "king", "lady", "lord", "madam", "maestro", "marshal", "miss", "mr", "mrs", "ms", "officer", "president",
-    "prince", "princess", "prof", "professor", "queen", "saint", "senator", "sergeant", "sheriff", "sir", "uncle",
+    "hello", "hey", "judge", "king", "lady", "lord", "madam", "maestro", "marshal", "miss", "mr", "mrs", "ms",
+    "officer", "president", "prince", "princess", "prof", "professor", "queen", "saint", "senator", "sergeant",
+    "sheriff", "sir", "uncle",
 })
 # fmt: on
 _WORD = re.compile(r"[^\W_]+")
