@@ -54,14 +54,13 @@ def file_url(spec: SourceSpec, revision: str, path: str) -> str:
     """Return where a file of a source is."""
     match spec.host:
         case "hub":
-            from huggingface_hub import hf_hub_url
-
-            return hf_hub_url(spec.repo, path, repo_type="dataset", revision=revision)
+            return f"{hub_endpoint()}/datasets/{spec.repo}/resolve/{revision}/{quote(path)}"
         case "github":
             root = _base("SPEEDBENCH_GITHUB_RAW", "https://raw.githubusercontent.com")
             return f"{root}/{spec.repo}/{revision}/{quote(path)}"
         case "web":
-            return _by_proxy(f"{spec.repo.rstrip('/')}/{quote(path)}")
+            named = {p: url for file in spec.files.values() for p, url in file.urls.items()}
+            return _by_proxy(named.get(path, f"{spec.repo.rstrip('/')}/{quote(path)}"))
 
 
 def page_url(spec: SourceSpec) -> str:
@@ -104,7 +103,10 @@ def list_files(session: requests.Session, spec: SourceSpec, revision: str) -> Li
         case "github":
             return _github_listing(session, spec, revision)
         case "web":
-            raise SourceError(f"{spec.name}: a web source lists nothing, so its files must be named exactly")
+            named = [path for file in spec.files.values() for path in file.urls]
+            if not named:
+                raise SourceError(f"{spec.name}: a web source lists nothing, so its files must be named exactly")
+            return Listing("", {path: ListedFile(0) for path in named})
 
 
 def hub_access(session: requests.Session, spec: SourceSpec) -> None:
