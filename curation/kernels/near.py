@@ -1,0 +1,312 @@
+"""Near-duplicates: pairs of texts whose shingle sets have a Jaccard similarity of at least a threshold.
+
+Candidates come by MinHash bands (`minhash`); each is verified on the sets themselves.
+
+Bands wide enough to miss nothing also bring together texts that merely share a template. A band that more than `_CROWD`
+texts share is therefore replaced, for these texts, by the prefix filter (Chaudhuri et al., 2006; Xiao et al., PPJoin,
+2008): with all shingles in one order, the rare ones first, two sets of similarity t or more share one among the first
+|x| - ceil(t |x|) + 1 of each. That filter misses no pair, so the probability of a miss stays that of the bands.
+
+The bands are joined on sorted arrays. The candidates are those of `datasketch.MinHashLSH` with the same bands (a test
+compares them); its tables are dictionaries of sets, one entry a text and band, and need some 20 times the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curation.kernels.minhash import U32, Bands, band_keys, signatures
+from curation.kernels.shingles import ShingleSets
+from curation.kernels.tokens import U64
+
+Indices = NDArray[np.int64]
+Counts = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+_CROWD = 64
+_ITEM_BLOCK = 512  # items between two looks at what has died
+_PAIR_CHUNK = 1 << 22  # candidate pairs in memory at a time
+_FREQUENCY_BITS = 20
+_SLACK = 1e-9  # over the rounding of threshold * size, so that a filter errs towards a candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Which items are near to a kept one that comes before them.
+
+    Attributes
+    ----------
+    items, keepers
+        The dropped items, ascending, and the first kept item that each is near to.
+    scores
+        Their similarity.
+    num_candidates, num_verified
+        Pairs that the filters let through to a look at both signatures, and pairs compared in full.
+    """
+
+    items: Indices
+    keepers: Indices
+    scores: NDArray[np.float64]
+    num_candidates: int
+    num_verified: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Postings:
+    """Rows (key, item), sorted: items that share a key may be near.
+
+    `left` is how many shingles the item has from the key's own to the end of the order: what two items can share at
+    most if this key is the first that they share. For a band it is the size of the set.
+    """
+
+    keys: U64
+    items: Counts
+    left: Counts
+
+    def where(self, kept: Mask) -> _Postings:
+        return _Postings(self.keys[kept], self.items[kept], self.left[kept])
+
+    def sorted(self) -> _Postings:
+        # Stable, and rows come in the order of items: within a key the items ascend.
+        order = np.argsort(self.keys, kind="stable")
+        return _Postings(self.keys[order], self.items[order], self.left[order])
+
+    def plus(self, other: _Postings) -> _Postings:
+        return _Postings(
+            np.concatenate((self.keys, other.keys)),
+            np.concatenate((self.items, other.items)),
+            np.concatenate((self.left, other.left)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """For each of many keys of queries: where in the postings the items that share it lie."""
+
+    queries: Counts
+    left: Counts
+    begins: Indices
+    lengths: Indices
+
+    def part(self, chosen: Indices | slice) -> _Probes:
+        return _Probes(self.queries[chosen], self.left[chosen], self.begins[chosen], self.lengths[chosen])
+
+
+class NearIndex:
+    """What finds the candidates for being near to given sets.
+
+    Parameters
+    ----------
+    sets
+        The sets to be found; where one of two is to be kept, the one that comes first.
+    threshold
+        Jaccard similarity from which two sets are near, in (0, 1].
+    num_perm, bands
+        Values of a signature, and how they are banded for `threshold`.
+    """
+
+    def __init__(self, sets: ShingleSets, *, threshold: float, num_perm: int, bands: Bands) -> None:
+        self.sets = sets
+        self.threshold = threshold
+        self.num_perm = num_perm
+        self.bands = bands
+        self.signatures = signatures(sets, num_perm)
+        self._frequency: Indices | None = None  # None while no band is crowded, and so no prefix needed
+        self.postings = self._without_crowds(self._band_rows(sets, self.signatures).sorted())
+
+    def near_to(self, queries: ShingleSets) -> Iterator[tuple[int, int, float]]:
+        """Yield (query, item, similarity) of every near pair, in the order of query and item."""
+        signature = signatures(queries, self.num_perm)
+        filled = np.flatnonzero(queries.sizes > 0)
+        rows = self._band_rows(queries, signature)
+        if self._frequency is not None:
+            rows = rows.plus(self._prefix_rows(queries, filled, self._frequency))
+        begins = np.searchsorted(self.postings.keys, rows.keys, "left")
+        lengths = np.searchsorted(self.postings.keys, rows.keys, "right") - begins
+        probes = _Probes(rows.items, rows.left, begins, lengths)
+        probes = probes.part(np.flatnonzero(lengths))
+        everyone = np.ones(len(self.sets), np.bool_)
+        for part in _in_chunks(probes.part(np.argsort(probes.queries, kind="stable"))):
+            a, b, _ = self.candidates(self.postings, part, queries.sizes, everyone)
+            agree = _agreeing(signature, a, self.signatures, b) >= self.bands.min_agreeing
+            for query, item in zip(a[agree].tolist(), b[agree].tolist(), strict=True):
+                similarity = queries.jaccard(query, self.sets, item)
+                if similarity >= self.threshold:
+                    yield query, item, similarity
+
+    def candidates(
+        self, postings: _Postings, probes: _Probes, query_sizes: Indices, alive: Mask
+    ) -> tuple[Indices, Indices, int]:
+        """Return the pairs (query, item) whose sizes and first shared key allow the threshold, sorted, each once.
+
+        The third value is how many rows were looked up in vain, since their item is no longer alive.
+        """
+        where = _ranges(probes.begins, probes.lengths)
+        a, left = np.repeat(probes.queries, probes.lengths), np.repeat(probes.left, probes.lengths)
+        b = postings.items[where]
+        kept = alive[b]
+        num_dead = len(kept) - int(np.count_nonzero(kept))
+        if num_dead:
+            a, b, left, where = a[kept], b[kept], left[kept], where[kept]
+        sizes = query_sizes[a] + self.sets.sizes[b]
+        # Of |a| + |b| shingles a pair at similarity t shares t / (1 + t).
+        needed = np.ceil(sizes * (self.threshold / (1.0 + self.threshold)) - _SLACK)
+        enough = np.minimum(left, postings.left[where]) >= needed
+        num_items = max(len(self.sets), 1)
+        pairs = np.unique(a[enough].astype(np.int64) * num_items + b[enough])
+        return pairs // num_items, pairs % num_items, num_dead
+
+    def _band_rows(self, sets: ShingleSets, signature: U32) -> _Postings:
+        filled = np.flatnonzero(sets.sizes > 0).astype(np.int32)
+        keys = band_keys(signature[filled], self.bands).ravel()
+        items = np.repeat(filled, self.bands.num_bands)
+        return _Postings(keys, items, sets.sizes[items].astype(np.int32))
+
+    def _without_crowds(self, rows: _Postings) -> _Postings:
+        _, lengths = _runs(rows.keys)
+        crowded = np.repeat(lengths > _CROWD, lengths)
+        if not crowded.any():
+            return rows
+        members = np.unique(rows.items[crowded]).astype(np.int64)
+        self._frequency = _frequency(self.sets.values[_ranges(self.sets.offsets[members], self.sets.sizes[members])])
+        return rows.where(~crowded).plus(self._prefix_rows(self.sets, members, self._frequency)).sorted()
+
+    def _prefix_rows(self, sets: ShingleSets, members: Indices, frequency: Indices) -> _Postings:
+        parts = np.array_split(members, len(members) // 4096 + 1)
+        columns = zip(*(self._prefix_part(sets, part, frequency) for part in parts), strict=True)
+        return _Postings(*(np.concatenate(column) for column in columns))
+
+    def _prefix_part(self, sets: ShingleSets, members: Indices, frequency: Indices) -> tuple[U64, Counts, Counts]:
+        sizes = sets.sizes[members]
+        values = sets.values[_ranges(sets.offsets[members], sizes)]
+        owners = np.repeat(np.arange(len(members)), sizes)
+        # Sorted within each set, rare shingles first: any order will do, if it is one order for all sets.
+        values = values[np.lexsort((values, frequency[_frequency_slot(values)], owners))]
+        places = np.arange(len(values)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        lengths = sizes - np.ceil(self.threshold * sizes - _SLACK).astype(np.int64) + 1
+        inside = places < np.repeat(lengths, sizes)
+        left = np.repeat(sizes, sizes)[inside] - places[inside]
+        return values[inside], members[owners[inside]].astype(np.int32), left.astype(np.int32)
+
+
+def greedy_duplicates(index: NearIndex) -> Duplicates:
+    """Return the items that are near to a kept item before them.
+
+    Items are taken in the order of the index; one is kept unless it is directly near to a kept one. Where B is near to
+    A and to C, but A not to C, A and C stay: similarity is not passed on.
+    """
+    sets = index.sets
+    alive = np.ones(len(sets), np.bool_)
+    found: list[tuple[int, int, float]] = []
+    num_candidates = num_verified = 0
+    for a, b in _earlier_candidates(index, alive):
+        num_candidates += len(a)
+        agree = _agreeing(index.signatures, a, index.signatures, b) >= index.bands.min_agreeing
+        for item, keeper in zip(a[agree].tolist(), b[agree].tolist(), strict=True):
+            if not (alive[item] and alive[keeper]):
+                continue
+            num_verified += 1
+            similarity = sets.jaccard(item, sets, keeper)
+            if similarity >= index.threshold:
+                alive[item] = False
+                found.append((item, keeper, similarity))
+    items, keepers, scores = zip(*found, strict=True) if found else ((), (), ())
+    return Duplicates(
+        np.array(items, np.int64),
+        np.array(keepers, np.int64),
+        np.array(scores, np.float64),
+        num_candidates,
+        num_verified,
+    )
+
+
+def _earlier_candidates(index: NearIndex, alive: Mask) -> Iterator[tuple[Indices, Indices]]:
+    """Yield candidate pairs (item, earlier item), items ascending; `alive` may change between two chunks."""
+    sizes = index.sets.sizes
+    lookup = _Lookup.of(index.postings)
+    for low in range(0, len(sizes), _ITEM_BLOCK):
+        num_dead = num_met = 0
+        for probes in _in_chunks(lookup.earlier(low, low + _ITEM_BLOCK)):
+            a, b, dead = index.candidates(lookup.postings, probes, sizes, alive)
+            num_dead += dead
+            num_met += int(probes.lengths.sum())
+            yield a, b
+        if num_dead > max(num_met // 2, _PAIR_CHUNK // 64):
+            lookup = _Lookup.of(lookup.postings.where(alive[lookup.postings.items]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The rows of postings by item, and for each row where its key begins."""
+
+    postings: _Postings
+    first_of_key: Indices
+    by_item: Indices
+    items: Counts
+
+    @classmethod
+    def of(cls, postings: _Postings) -> _Lookup:
+        _, lengths = _runs(postings.keys)
+        # Most keys belong to one item alone.
+        postings = postings.where(np.repeat(lengths > 1, lengths))
+        starts, lengths = _runs(postings.keys)
+        by_item = np.argsort(postings.items, kind="stable")
+        return cls(postings, np.repeat(starts, lengths), by_item, postings.items[by_item])
+
+    def earlier(self, low: int, high: int) -> _Probes:
+        """Return the probes of the items in [low, high) for the items before each."""
+        first, last = np.searchsorted(self.items, (low, high))
+        rows = self.by_item[first:last]
+        begins = self.first_of_key[rows]
+        return _Probes(self.items[first:last], self.postings.left[rows], begins, rows - begins)
+
+
+def _agreeing(signature_a: U32, a: Indices, signature_b: U32, b: Indices) -> Indices:
+    """Return for pairs of rows how many values of their signatures agree."""
+    counts = np.empty(len(a), np.int64)
+    for low in range(0, len(a), 4096):
+        part = slice(low, low + 4096)
+        counts[part] = np.count_nonzero(signature_a[a[part]] == signature_b[b[part]], axis=1)
+    return counts
+
+
+def _in_chunks(probes: _Probes) -> Iterator[_Probes]:
+    """Cut probes, sorted by query, where a query ends, into parts of about `_PAIR_CHUNK` pairs."""
+    if not len(probes.queries):
+        return
+    reached = np.cumsum(probes.lengths)
+    last_of_query = np.flatnonzero(np.append(probes.queries[1:] != probes.queries[:-1], True))
+    wanted = np.arange(_PAIR_CHUNK, reached[-1] + _PAIR_CHUNK, _PAIR_CHUNK)
+    ends = last_of_query[np.minimum(np.searchsorted(reached[last_of_query], wanted), len(last_of_query) - 1)] + 1
+    first = 0
+    for end in np.unique(ends).tolist():
+        yield probes.part(slice(first, end))
+        first = end
+
+
+def _runs(keys: U64) -> tuple[Indices, Indices]:
+    """Return where each run of equal keys begins, and how long it is."""
+    starts = np.flatnonzero(np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]))
+    return starts, np.diff(np.append(starts, len(keys)))
+
+
+def _ranges(begins: Indices, lengths: Indices) -> Indices:
+    """Return begins[0], begins[0] + 1, … for lengths[0] numbers, then the same for the next."""
+    shift = begins - (np.cumsum(lengths) - lengths)
+    return np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
+
+
+def _frequency_slot(values: U64) -> Indices:
+    return (values >> np.uint64(64 - _FREQUENCY_BITS)).astype(np.int64)
+
+
+def _frequency(values: U64) -> Indices:
+    """Return how often shingles occur, by the leading bits of their hash: near enough to put rare ones first."""
+    counts = np.zeros(1 << _FREQUENCY_BITS, np.int64)
+    for low in range(0, len(values), _PAIR_CHUNK):
+        counts += np.bincount(_frequency_slot(values[low : low + _PAIR_CHUNK]), minlength=len(counts))
+    return counts
