@@ -68,12 +68,15 @@ class FileSpec:
         null or absent in a row; a column without `?` that a whole file lacks is one error for that file.
     row_tag
         For `xml`: the elements that are rows.
+    urls
+        For a pattern on a plain web server, which lists nothing: the files that match it, path to URL.
     """
 
     path: str
     format: FileFormat
     columns: Mapping[str, str] = field(default_factory=dict)
     row_tag: str = ""
+    urls: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_pattern(self) -> bool:

@@ -69,11 +69,11 @@ OTHER = License(
     may_publish=False,
     reason="The source's own terms do not clearly permit redistribution, so the text is given by reference.",
 )
-MIT_OR_APACHE = License(
-    "mit-or-apache-2.0",
-    "MIT or Apache-2.0, by repository",
+PERMISSIVE_BY_REPOSITORY = License(
+    "permissive-by-repository",
+    "Permissive licences, by repository",
     "https://opensource.org/licenses",
     may_publish=True,
-    reason="Only repositories under MIT or Apache-2.0 are kept; both permit redistribution with their notice.",
-    spdx="MIT OR Apache-2.0",
+    reason="Only repositories under a licence that permits redistribution with its notice are kept; each row names it.",
+    spdx="MIT OR Apache-2.0 OR BSD-2-Clause OR BSD-3-Clause OR PSF-2.0",
 )

@@ -9,6 +9,8 @@ Rules
   have changed.
 - `sub_category` is the source's own category, e.g. `Physics`: its finer `raw_subject` is free text.
 - Difficulty: hard, as the paper has it.
+- For the throughput split (`passages`) every text-only question counts, of any answer type and category; what stands
+  behind the question in a demonstration is the rationale and the answer.
 - The licence is MIT, but the repository is gated and its card asks not to pass the questions on: our rows are
   placeholders.
 """
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 
 from sources.base import Files, FileSpec, Record, Rejected, Row, SourceSpec
 from sources.licenses import MIT
+from sources.passages import Passage
 
 SPEC = SourceSpec(
     name="hle",
@@ -31,10 +34,18 @@ SPEC = SourceSpec(
         "test": FileSpec(
             "data/test-*.parquet",
             "parquet",
-            {"id": "string", "question": "string", "image": "string?", "answer_type": "string", "category": "string"},
+            {
+                "id": "string",
+                "question": "string",
+                "image": "string?",
+                "answer_type": "string",
+                "category": "string",
+                "answer": "string?",
+                "rationale": "string?",
+            },
         )
     },
-    feeds=("stem", "humanities", "math"),
+    feeds=("stem", "humanities", "math", "mixed"),
     citation="""@article{phan2025humanity,
   title = {Humanity's Last Exam},
   author = {Phan, Long and Gatti, Alice and Han, Ziwen and Li, Nathaniel and Hu, Josephina and others},
@@ -84,3 +95,22 @@ def _record(row: Row) -> Record | Rejected | None:
         language="en",
         difficulty="hard",
     )
+
+
+def passages(files: Files) -> Iterator[Passage | Rejected]:
+    """Yield every text-only question, its solution as the expected answer, grouped by the source's category."""
+    for row in files.rows("test"):
+        if row.get("image", ""):
+            continue
+        solution = [text.strip() for text in (row.get("rationale", ""), row.get("answer", "")) if text.strip()]
+        if not row["id"].strip() or not row["question"].strip() or not solution:
+            yield row.reject("its id, question or answer is empty")
+            continue
+        yield Passage(
+            SPEC.name,
+            row["id"],
+            row["category"],
+            row["question"],
+            group=row["category"],
+            answer="\nAnswer: ".join(solution),
+        )

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from sources.base import Files, FileSpec, Record, Rejected, SourceSpec
 from sources.licenses import APACHE_2_0
+from sources.passages import Passage
 
 SPEC = SourceSpec(
     name="writingbench",
@@ -30,7 +31,7 @@ SPEC = SourceSpec(
             {"index": "int64", "domain1": "string?", "lang": "string?", "query": "string?"},
         )
     },
-    feeds=("writing",),
+    feeds=("writing", "high_entropy"),
     citation="""@article{wu2025writingbench,
   title   = {WritingBench: A Comprehensive Benchmark for Generative Writing},
   author  = {Wu, Yuning and Mei, Jiahao and Yan, Ming and Li, Chenliang and Lai, Shaopeng and Ren, Yuran and others},
@@ -63,3 +64,13 @@ def parse(files: Files) -> Iterator[Record | Rejected]:
                 sub_category=domain,
                 language="en",
             )
+
+
+def passages(files: Files) -> Iterator[Passage | Rejected]:
+    """Yield the English requests for the throughput split, grouped by domain."""
+    for item in parse(files):
+        if isinstance(item, Rejected):
+            yield item
+        else:
+            domain = item.sub_category
+            yield Passage(item.source, item.native_id, domain, item.text, group=domain)
