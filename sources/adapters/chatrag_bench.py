@@ -11,8 +11,8 @@ Rules
 - A row whose roles do not alternate from user to user, or that holds anything but texts, is rejected.
 - A row of more than five user turns is rejected, not cut: the passages were retrieved for its last question, and
   five turns is the longest conversation of the paper.
-- There is no native id. It is the digest of the config, the user messages and the passages' titles: what tells two
-  prompts apart, without the long texts.
+- There is no native id. It is the digest of the config, the user messages and the passages with their titles: all
+  that is sent, and no more. A row that stands twice is rejected the second time.
 - The sub-category is the config, `hybridial` or `sqa`. Our instruction is no part of the text; the passages and the
   questions are.
 - The card's licence is "other": terms of ten different data sets. The text is given by reference.
@@ -55,10 +55,19 @@ MAX_TURNS = 5
 
 def parse(files: Files) -> Iterator[Record | Rejected]:
     """Yield the conversations of both configs."""
+    seen: set[str] = set()
     for config in SPEC.files:
         for row in files.rows(config):
             reason = _fault(row["messages"], row["ctxs"])
-            yield row.reject(reason) if reason else _record(row, config)
+            if reason:
+                yield row.reject(reason)
+                continue
+            record = _record(row, config)
+            if record.native_id in seen:
+                yield row.reject("the same conversation was read before")
+            else:
+                seen.add(record.native_id)
+                yield record
 
 
 def _fault(messages: list[dict[str, Any]], passages: list[dict[str, Any]]) -> str:
@@ -84,12 +93,12 @@ def _is_text(value: Any) -> bool:
 
 def _record(row: Row, config: str) -> Record:
     questions = [message["content"] for message in row["messages"][::2]]
-    titles = [str(passage.get("title") or "") for passage in row["ctxs"]]
-    context = "\n\n".join(passage["text"] for passage in row["ctxs"])
+    passages = [{"title": str(passage.get("title") or ""), "text": passage["text"]} for passage in row["ctxs"]]
+    context = "\n\n".join(passage["text"] for passage in passages)
     first = f"{context}\n\n{questions[0]}"
     return Record(
         SPEC.name,
-        canonical_id({"config": config, "questions": questions, "titles": titles}),
+        canonical_id({"config": config, "questions": questions, "passages": passages}),
         "rag",
         turns=(INSTRUCTION + first, *questions[1:]),
         text="\n\n".join([first, *questions[1:]]),

@@ -41,7 +41,7 @@ INSTRUCTION = "Read this news article and summarise it in three to five sentence
 def parse(files: Files) -> Iterator[Record | Rejected]:
     """Yield the articles of the test split, each under our instruction."""
     for row in files.rows("test"):
-        article, native_id = row.get("article", ""), row.get("id", "")
+        article, native_id = row.get("article", ""), row.get("id", "").strip()
         if not native_id:
             yield row.reject("no id")
         elif not article.strip():

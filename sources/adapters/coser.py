@@ -141,9 +141,15 @@ def is_public_domain(title: str) -> bool:
 
 def parse(files: Files) -> Iterator[Record | Rejected]:
     """Yield one character's part in each scene of a book in the public domain."""
+    seen: set[str] = set()
     for row in files.rows("test"):
-        reason = _fault(row)
-        yield row.reject(reason) if reason else _record(row)
+        native_id = canonical_id({name: row.get(name) for name in ("book", "i_p", "i_c", "topic", "scenario")})
+        reason = _fault(row) or ("the same scene was read before" if native_id in seen else "")
+        if reason:
+            yield row.reject(reason)
+        else:
+            seen.add(native_id)
+            yield _record(row, native_id)
 
 
 def _fault(row: Row) -> str:
@@ -170,12 +176,10 @@ def _profiles(row: Row) -> dict[str, str]:
     return {name: text.strip() for name, text in profiles.items() if isinstance(text, str) and text.strip()}
 
 
-def _record(row: Row) -> Record:
-    place = {name: row.get(name) for name in ("book", "i_p", "i_c", "topic", "scenario")}
-    native_id = canonical_id(place)
+def _record(row: Row, native_id: str) -> Record:
     name = seeded_choice(_playable(row), f"{SPEC.name}-character", native_id)
     profiles = _profiles(row)
-    cast = {other.get("name") for other in row.get("key_characters", [])} | set(row.get("major_characters", []))
+    cast = [other.get("name") for other in row.get("key_characters", [])] + row.get("major_characters", [])
     others = [f"{other}: {text}" for other, text in sorted(profiles.items()) if other in cast and other != name]
     motivation = _motivation(row, name)
     prompt = PROMPT.format(

@@ -14,7 +14,8 @@ Rules
 - The sub-category is `translation <from>-<to>`.
 - The config is the folder of the file. A row whose object lacks one of the config's two languages is rejected, and so
   is a code without a name in our table.
-- There is no native id: it is the digest of the config and the translation.
+- There is no native id: it is the digest of the config and the translation. A pair that stands twice in a config is
+  rejected the second time.
 - The card states no licence, so the text is given by reference.
 """
 
@@ -71,11 +72,20 @@ LANGUAGES = {
 
 def parse(files: Files) -> Iterator[Record | Rejected]:
     """Yield every sentence pair in one direction."""
+    seen: set[str] = set()
     for row in files.rows("test"):
         config = PurePosixPath(row.file).parent.name
         pair = tuple(config.split("-"))
         reason = _fault(row.get("translation"), config, pair)
-        yield row.reject(reason) if reason else _record(row, config, pair)
+        if reason:
+            yield row.reject(reason)
+            continue
+        record = _record(row, config, pair)
+        if record.native_id in seen:
+            yield row.reject("the same pair was read before")
+        else:
+            seen.add(record.native_id)
+            yield record
 
 
 def _fault(translation: dict[str, Any] | None, config: str, pair: tuple[str, ...]) -> str:
