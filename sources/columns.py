@@ -47,17 +47,17 @@ def _checked(name: str, value: Any, kind: str) -> Any:
     if wanted.startswith("list<"):
         return _checked_list(name, value, wanted)
     if not _is(value, wanted):
-        raise ColumnError(f"column {name}: expected {wanted}, found {_found(value)}")
+        raise ColumnError(f"column {name}: expected {wanted}, found {type_name(value)}")
     return float(value) if wanted == "float64" else value
 
 
 def _checked_list(name: str, value: Any, wanted: str) -> Any:
     if not isinstance(value, list):
-        raise ColumnError(f"column {name}: expected {wanted}, found {_found(value)}")
+        raise ColumnError(f"column {name}: expected {wanted}, found {type_name(value)}")
     element = wanted[len("list<") : -1]
     for position, item in enumerate(value):
         if not _is(item, element):
-            raise ColumnError(f"column {name}: expected {wanted}, found {_found(item)} at position {position}")
+            raise ColumnError(f"column {name}: expected {wanted}, found {type_name(item)} at position {position}")
     return value
 
 
@@ -79,7 +79,8 @@ def _is(value: Any, kind: str) -> bool:
     raise ValueError(f"no such column type: {kind!r}")
 
 
-def _found(value: Any) -> str:
+def type_name(value: Any) -> str:
+    """Return what a reason calls the type of a value."""
     if value is None:
         return "null"
     if isinstance(value, float) and not math.isfinite(value):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sources.base import FileSpec, Rejected, Row
-from sources.columns import ColumnError, arrow_fits, conform, missing
+from sources.columns import ColumnError, arrow_fits, conform, missing, type_name
 from sources.errors import SourceError
 from sources.xml_rows import xml_elements
 
@@ -108,8 +108,8 @@ def _jsonl(path: Path, file: str) -> Iterator[_Candidate]:
         _refuse_utf16(lines.read(2), file)
         lines.seek(0)
         for line, raw in enumerate(lines, start=1):
-            data = raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw
-            if not data.strip():
+            data = (raw.removeprefix(codecs.BOM_UTF8) if line == 1 else raw).strip()
+            if not data:
                 continue
             try:
                 yield line, *_as_object(_parsed(data))
@@ -168,7 +168,7 @@ def _parsed(data: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None = N
 def _as_object(value: Any) -> tuple[Mapping[str, Any] | None, str]:
     if isinstance(value, dict):
         return value, ""
-    return None, f"expected an object, found {type(value).__name__}"
+    return None, f"expected an object, found {type_name(value)}"
 
 
 def _refuse_utf16(data: bytes, file: str) -> None:

@@ -133,6 +133,16 @@ class FakeHub:
             "NO_PROXY": "127.0.0.1",
         }
 
+    def reset(self) -> None:
+        """Forget everything, so that the next test may use the same server."""
+        for gate in self.gates.values():
+            gate.opened.set()
+        for table in (self.datasets, self.github, self.web, self.denied, self.answers, self.cuts, self.gates):
+            table.clear()
+        self.redirects.clear()
+        self.asked.clear()
+        self.ignores_range, self.has_etags = False, True
+
     def data_requests(self) -> list[Asked]:
         """Return the requests that were answered with bytes of a file, or would have been."""
         return [a for a in self.asked if a.is_data]
@@ -330,7 +340,6 @@ def running() -> Generator[FakeHub]:
         try:
             yield hub
         finally:
-            for gate in hub.gates.values():
-                gate.opened.set()
+            hub.reset()
             server.should_exit = True
             thread.join(10)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import huggingface_hub.constants
@@ -29,18 +29,21 @@ OLD, NEW = b'{"q": "as it was"}\n', b'{"q": "as it is now"}\n'
 BIG = bytes(range(256)) * 8192  # 2 MiB, no two of its pieces alike in place
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeHub]:
     with running() as hub:
-        for name, value in hub.environment().items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
         yield hub
 
 
-Make = Callable[..., SourceSpec]
+@pytest.fixture
+def hub(server: FakeHub, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    server.reset()
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.url)
+    return server
 
 
 @pytest.fixture(params=["hub", "github", "web"])
