@@ -42,10 +42,22 @@ def test_conversations_are_the_questions_of_one_role_in_the_order_of_their_ids(m
         assert record.native_id == joined_id(record.members)
         assert len(record.turns) == len(record.members) <= MAX_TURNS
         assert len({q.partition(",")[0] for q in record.text.split("\n\n")}) == 1, "one role"
-        assert all(turn.startswith("What is") for turn in record.turns[1:]), "no later turn repeats the name"
+        later = [q.partition(", ")[2] for q in record.text.split("\n\n")[1:]]
+        assert [turn.lower() for turn in record.turns[1:]] == later, "no later turn repeats the name"
+        assert all(turn.startswith("What is") for turn in record.turns[1:])
     assert sorted(q for r in records for q in r.text.split("\n\n")) == sorted(q for _, q in asked), "each question once"
     assert set(Counter(len(r.turns) for r in records)) == {1, 2, 3, 4, 5}
     assert len({r.template_id for r in records}) == len(TEMPLATES) == 8
+
+
+def test_a_question_less_changes_no_conversation_before_it(memory_files: Any, parsed: Any) -> None:
+    asked = sorted(
+        (("Nemo", f"What is {i} to you?") for i in range(60)),
+        key=lambda pair: canonical_id({"question": pair[1], "role": pair[0]}),
+    )
+    whole, _ = parsed(SOURCE, memory_files(SPEC, _files(asked)))
+    fewer, _ = parsed(SOURCE, memory_files(SPEC, _files(asked[:-1])))
+    assert fewer[: len(whole) - 1] == whole[:-1]
 
 
 def test_each_file_makes_conversations_of_its_own(memory_files: Any, parsed: Any) -> None:

@@ -26,8 +26,11 @@ def test_the_query_is_the_only_turn_and_the_index_the_id(memory_files: Any, pars
     assert (record.text, record.language, record.template_id) == (row["query"], "en", "")
 
 
-def test_other_languages_are_passed_over_and_not_rejected(memory_files: Any, parsed: Any) -> None:
-    row = {"index": 1, "domain1": "Education", "lang": "zh", "query": "写一份教案。"}
+@pytest.mark.parametrize(("language", "query"), [("zh", "写一份教案。"), ("fr", "Rédige un plan de cours.")])
+def test_other_languages_are_passed_over_and_not_rejected(
+    language: str, query: str, memory_files: Any, parsed: Any
+) -> None:
+    row = {"index": 1, "domain1": "Education", "lang": language, "query": query}
     assert parsed(SOURCE, memory_files(SPEC, _rows(row))) == ([], [])
 
 
