@@ -23,12 +23,15 @@ class Section(BaseModel):
 
 
 class FilterConfig(Section):
-    """Which records are too odd to be candidates."""
+    """Which records are too odd to be candidates, and when their language is doubted."""
 
     max_chars: int = Field(100_000, gt=0, description="longest text of all turns together, in code points")
-    min_chars: int = Field(1, gt=0)
-    language_warning_below: Share = Field(0.9, description="langdetect probability under which it does not even warn")
+    min_chars: int = Field(1, gt=0, description="shortest own text, in code points")
+    language_warning_from: Share = Field(0.9, description="langdetect probability from which it may warn")
     language_min_chars: int = Field(40, ge=0, description="texts shorter than this are not judged")
+    language_max_judged: int = Field(
+        250, ge=0, description="texts of a source and language, by a seeded hash of the id"
+    )
     seed: int = 0
 
 
@@ -92,12 +95,45 @@ class TokenizerConfig(Section):
     sha256: str = Field("", description="digest of the JSON, for a path")
 
 
+class SampledConfig(Section):
+    """Rows of drawn lengths, the config `throughput_sampled`; every row is exact at its own."""
+
+    distribution: Literal["lognormal", "uniform", "empirical"]
+    rows: int = Field(gt=0, description="over all tiers, which take turns")
+    min_tokens: int = Field(256, ge=64, description="shorter draws become this long")
+    max_tokens: int = Field(32_000, ge=64, description="longer draws become this long")
+    median_tokens: float = Field(2_000.0, gt=0.0, description="of the lognormal")
+    sigma: float = Field(1.0, gt=0.0, description="standard deviation of the natural logarithm, of the lognormal")
+    values: tuple[int, ...] = Field((), description="observed lengths, of the empirical")
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _is_drawable(self) -> SampledConfig:
+        if self.max_tokens < self.min_tokens:
+            raise ValueError(f"max_tokens must be at least min_tokens {self.min_tokens}, got {self.max_tokens}")
+        if self.distribution == "empirical" and not self.values:
+            raise ValueError("the empirical distribution needs values")
+        return self
+
+
 class ThroughputConfig(Section):
     """The cells of the throughput split."""
 
-    buckets: tuple[int, ...] = (1_000, 2_000, 8_000, 16_000, 32_000)
-    rows_per_cell: int = Field(512, gt=0)
-    seed: int = 0
+    buckets: tuple[int, ...] = Field((1_000, 2_000, 8_000, 16_000, 32_000), description="tokens of each config's rows")
+    rows_per_cell: int = Field(512, gt=0, description="rows a config and tier")
+    max_pad_tokens: int = Field(8, ge=0, description="padding of a row, where no cut gives its length")
+    max_shared_prefix_tokens: int = Field(63, ge=1, description="longest prefix that two rows of a config may share")
+    seed: int = Field(0, description="of the order in which records are tried")
+    sampled: SampledConfig | None = Field(None, description="absent: no config throughput_sampled")
+
+    @model_validator(mode="after")
+    def _buckets_are_usable(self) -> ThroughputConfig:
+        if len(set(self.buckets)) != len(self.buckets):
+            raise ValueError(f"buckets must differ, got {list(self.buckets)}")
+        for n in self.buckets:
+            if not 64 <= n <= 10_000_000:
+                raise ValueError(f"a bucket must have 64 to 10,000,000 tokens, got {n}")
+        return self
 
 
 class Recipe(Section):

@@ -290,7 +290,8 @@ def _in_chunks(probes: _Probes) -> Iterator[_Probes]:
 
 def _runs(keys: U64) -> tuple[Indices, Indices]:
     """Return where each run of equal keys begins, and how long it is."""
-    starts = np.flatnonzero(np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1]))
+    is_first = np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1])
+    starts: Indices = np.flatnonzero(is_first)
     return starts, np.diff(np.append(starts, len(keys)))
 
 
@@ -301,7 +302,8 @@ def _ranges(begins: Indices, lengths: Indices) -> Indices:
 
 
 def _frequency_slot(values: U64) -> Indices:
-    return (values >> np.uint64(64 - _FREQUENCY_BITS)).astype(np.int64)
+    slots: Indices = (values >> np.uint64(64 - _FREQUENCY_BITS)).astype(np.int64)
+    return slots
 
 
 def _frequency(values: U64) -> Indices:
