@@ -14,14 +14,7 @@ from sources.base import SourceSpec
 from sources.download import NotThere
 from sources.errors import SourceError
 from sources.fetch import HubOrigin
-from sources.hosts import (
-    Refused,
-    file_url,
-    hub_access,
-    hub_endpoint,
-    offline,
-    page_url,
-)
+from sources.hosts import Refused, explain, file_url, hub_access, offline
 from sources.http import Unreachable, send
 from sources.origins import Absent, MirrorOrigin, folder_paths
 
@@ -131,35 +124,3 @@ def _state_of(spec: SourceSpec, absent: Sequence[Absent]) -> Access:
         return Access(spec.name, spec.repo, "ok")
     paths = ", ".join(a.path for a in absent)
     return Access(spec.name, spec.repo, "incomplete", f"absent: {paths}", absent[0].remedy)
-
-
-def explain(spec: SourceSpec, status: int, code: str = "") -> tuple[str, str]:
-    """Return the reason of a refusal and its remedy, from the status and the Hub's error code.
-
-    The Hub answers 401 without a valid token, for gated, private and missing repositories alike; 403 where the token is
-    good and the terms are not accepted; 404 for what does not exist, or is private and not for this token.
-    """
-    page = page_url(spec)
-    if spec.host != "hub":
-        if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
-            return "moved, not found or private", f"look at {page} and mend the spec"
-        if spec.host == "github" and status == HTTPStatus.FORBIDDEN:
-            return "refused with HTTP 403", "set GITHUB_TOKEN: GitHub answers few requests an hour without one"
-        return f"refused with HTTP {status}", f"look at {page}, or use --mirror DIR"
-    if status == HTTPStatus.UNAUTHORIZED:
-        return "no valid token", _token_remedy(spec, page)
-    if status == HTTPStatus.FORBIDDEN:
-        return "terms not accepted", f"open {page} while logged in, accept its terms, and try again"
-    if code == "RevisionNotFound":
-        return (
-            "revision not found",
-            f"the pinned revision is gone from {page}: mend the spec, then: speedbench sources lock",
-        )
-    if status == HTTPStatus.NOT_FOUND:
-        return "moved, not found or private", f"look at {page}: mend the spec, or use a token that may read it"
-    return f"refused with HTTP {status}", f"look at {page}, or use --mirror DIR"
-
-
-def _token_remedy(spec: SourceSpec, page: str) -> str:
-    terms = f" and accept its terms at {page}" if spec.gated else ""
-    return f"set HF_TOKEN to a token of {hub_endpoint()}/settings/tokens, or run: hf auth login{terms}"

@@ -19,7 +19,7 @@ from sources.base import FileSpec, SourceSpec
 from sources.cache import SourceCache
 from sources.download import NotThere, Progress, download, no_progress
 from sources.errors import SourceError
-from sources.hosts import Listing, file_token, file_url, list_files, offline
+from sources.hosts import Listing, explain, file_token, file_url, list_files, offline
 from sources.lock import Lock, LockedSource, effective_revision, load_lock, missing_pins
 from sources.origins import Absent, ResolvedFile, ResolvedFiles, resolved_file
 
@@ -155,7 +155,8 @@ class HubOrigin:
         except NotThere as error:
             if error.status == HTTPStatus.NOT_FOUND and error.code in {"", "EntryNotFound"}:
                 return Absent(spec.name, wanted.path, f"not found at {url}; mend the spec")
-            raise SourceError(f"{error}; find out why with: speedbench sources check") from error
+            reason, remedy = explain(spec, error.status, error.code)
+            raise SourceError(f"{label}: {reason}; {remedy}") from error
         return resolved_file(wanted.key, wanted.path, wanted.local)
 
 

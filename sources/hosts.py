@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -118,6 +119,38 @@ def hub_access(session: requests.Session, spec: SourceSpec) -> None:
         If it may not.
     """
     _answer(session, f"{hub_endpoint()}/api/datasets/{spec.repo}/auth-check", spec, hub_token())
+
+
+def explain(spec: SourceSpec, status: int, code: str = "") -> tuple[str, str]:
+    """Return the reason of a refusal and its remedy, from the status and the Hub's error code.
+
+    The Hub answers 401 without a valid token, for gated, private and missing repositories alike; 403 where the token is
+    good and the terms are not accepted; 404 for what does not exist, or is private and not for this token.
+    """
+    page = page_url(spec)
+    if spec.host != "hub":
+        if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
+            return "moved, not found or private", f"look at {page} and mend the spec"
+        if spec.host == "github" and status == HTTPStatus.FORBIDDEN:
+            return "refused with HTTP 403", "set GITHUB_TOKEN: GitHub answers few requests an hour without one"
+        return f"refused with HTTP {status}", f"look at {page}, or use --mirror DIR"
+    if status == HTTPStatus.UNAUTHORIZED:
+        return "no valid token", _token_remedy(spec, page)
+    if status == HTTPStatus.FORBIDDEN:
+        return "terms not accepted", f"open {page} while logged in, accept its terms, and try again"
+    if code == "RevisionNotFound":
+        return (
+            "revision not found",
+            f"the pinned revision is gone from {page}: mend the spec, then: speedbench sources lock",
+        )
+    if status == HTTPStatus.NOT_FOUND:
+        return "moved, not found or private", f"look at {page}: mend the spec, or use a token that may read it"
+    return f"refused with HTTP {status}", f"look at {page}, or use --mirror DIR"
+
+
+def _token_remedy(spec: SourceSpec, page: str) -> str:
+    terms = f" and accept its terms at {page}" if spec.gated else ""
+    return f"set HF_TOKEN to a token of {hub_endpoint()}/settings/tokens, or run: hf auth login{terms}"
 
 
 def _hub_listing(session: requests.Session, spec: SourceSpec, revision: str) -> Listing:

@@ -50,7 +50,7 @@ class Unreachable(SourceError):
     """A host does not answer: no network, a wrong address, or too many failures in a row; `reason` says which."""
 
     def __init__(self, host: str, reason: str) -> None:
-        super().__init__(f"{host} does not answer: {reason}; try again later, or use --mirror DIR")
+        super().__init__(f"{host} cannot be reached: {reason}; try again later, or use --mirror DIR")
         self.reason = f"{host}: {reason}"
 
 
@@ -97,12 +97,12 @@ def send(
         else:
             if response.status_code not in _PASSING:
                 return response
-            wait_s, reason, last = _asked_wait_s(response, attempt), f"HTTP {response.status_code}", ATTEMPTS
+            wait_s, reason, last = _asked_wait_s(response, attempt), f"it answers {response.status_code}", ATTEMPTS
             response.close()
         if wait_s > LONGEST_WAIT_S:
-            raise Unreachable(host_of(url), f"{reason}, and it asks to wait {wait_s:.0f} s")
+            raise Unreachable(host_of(url), f"{reason} and asks to wait {wait_s:.0f} s")
         if attempt >= last:
-            raise Unreachable(host_of(url), f"{reason}, {attempt} times in a row")
+            raise Unreachable(host_of(url), reason)
         logger.info("%s: %s, trying again in %.1f s", host_of(url), reason, wait_s)
         time.sleep(wait_s)
 

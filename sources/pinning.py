@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import requests
 
-from sources.access import explain
 from sources.base import SourceSpec
-from sources.download import NotThere
 from sources.errors import SourceError
 from sources.fetch import HubOrigin, Wanted
-from sources.hosts import Listing, Refused, list_files
+from sources.hosts import Listing, Refused, explain, list_files
 from sources.lock import Lock, LockedFile, LockedSource, is_locked
 from sources.origins import Absent, ResolvedFile
 
@@ -67,7 +65,7 @@ def pin(spec: SourceSpec, origin: HubOrigin, *, update: bool = False) -> LockedS
             if update and spec.host == "web":
                 _forget(wanted)
             outcomes = bare.fetch_all(session, spec, [w for w in wanted if not w.sha256])
-    except (Refused, NotThere) as refused:
+    except Refused as refused:
         raise SourceError(f"{spec.name}: " + "; ".join(explain(spec, refused.status, refused.code))) from refused
     absent += [o for o in outcomes if isinstance(o, Absent)]
     if absent:

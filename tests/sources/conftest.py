@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub.constants
 import pytest
 
+from sources import http
 from sources.base import Files, Record, Rejected, Row, Source, SourceSpec
 from sources.columns import conform
 from sources.origins import MirrorOrigin, Origin, SamplesOrigin, open_source, resolve
+from tests.hub.fakehub import FakeHub, running
 
 MIRROR = Path(os.environ.get("SPEEDBENCH_MIRROR") or Path(__file__).parents[3] / "shared" / "mirror")
 
@@ -102,3 +105,22 @@ def mirror_files(loaded: Any) -> Callable[[SourceSpec], tuple[MemoryFiles, list[
         return files
 
     return load
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[FakeHub]:
+    """One loopback stand-in for the hosts of sources."""
+    with running() as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(server: FakeHub, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    """The stand-in, empty, and this process sent there; retries wait for nothing."""
+    server.reset()
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.url)
+    return server
