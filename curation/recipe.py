@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from curation.errors import RecipeError
 
@@ -54,11 +55,18 @@ class DedupConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """A training set whose texts must not be candidates: a mirror path pattern or Hub files."""
+    """A training set whose texts must not be candidates: files of a mirror, or of the Hub at a pinned revision."""
 
-    name: str
-    path: str = Field(description="files, as a glob under the mirror or a Hub path hf://datasets/org/name@rev/...")
-    text: str = Field("", description="column of the text; found where empty")
+    name: str = Field(min_length=1)
+    path: str = Field(description="a pattern under the mirror, or hf://datasets/org/name@<40 hex digits>/pattern")
+    text: str = Field("", description="column of the text or of the chat; found where empty")
+
+    @field_validator("path")
+    @classmethod
+    def _is_pinned(cls, path: str) -> str:
+        if path.startswith("hf://") and not re.fullmatch(r"hf://datasets/[^/@]+/[^/@]+@[0-9a-f]{40}/.+", path):
+            raise ValueError(f"must read hf://datasets/org/name@<40 hex digits>/path, got {path!r}")
+        return path
 
 
 class DecontaminateConfig(Section):
@@ -66,6 +74,14 @@ class DecontaminateConfig(Section):
 
     reference: tuple[ReferenceConfig, ...] = ()
     action: Literal["drop", "flag"] = "drop"
+
+    @field_validator("reference")
+    @classmethod
+    def _names_differ(cls, reference: tuple[ReferenceConfig, ...]) -> tuple[ReferenceConfig, ...]:
+        names = [one.name for one in reference]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two reference sets share a name: {', '.join(sorted(names))}")
+        return reference
 
 
 class EmbedderConfig(Section):

@@ -292,13 +292,15 @@ def _runs(keys: U64) -> tuple[Indices, Indices]:
     """Return where each run of equal keys begins, and how long it is."""
     is_first = np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1])
     starts: Indices = np.flatnonzero(is_first)
-    return starts, np.diff(np.append(starts, len(keys)))
+    lengths: Indices = np.diff(np.append(starts, len(keys)))
+    return starts, lengths
 
 
 def _ranges(begins: Indices, lengths: Indices) -> Indices:
     """Return begins[0], begins[0] + 1, … for lengths[0] numbers, then the same for the next."""
     shift = begins - (np.cumsum(lengths) - lengths)
-    return np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
+    numbers: Indices = np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
+    return numbers
 
 
 def _frequency_slot(values: U64) -> Indices:
