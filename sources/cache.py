@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
+
+from filelock import FileLock
 
 from sources.base import SourceSpec
 from sources.errors import SourceError
@@ -64,6 +69,14 @@ class SourceCache:
         path = self._found_path(spec)
         return path.read_text("utf-8").strip() if path.is_file() else ""
 
+    @contextmanager
+    def hold(self, spec: SourceSpec) -> Iterator[None]:
+        """Keep other threads and processes from finding out about the same repository at the same time."""
+        folder = self._repository(spec)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".listing.lock"):
+            yield
+
     def _repository(self, spec: SourceSpec) -> Path:
         return self.root / "raw" / spec.host / spec.repo.split("://")[-1].strip("/").replace(":", "_")
 
@@ -76,6 +89,7 @@ class SourceCache:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    # Sources that share a repository are checked by threads of one process.
+    scratch = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     scratch.write_text(text, "utf-8")
     os.replace(scratch, path)

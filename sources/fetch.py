@@ -81,12 +81,15 @@ class HubOrigin:
 
     def listing(self, session: requests.Session, spec: SourceSpec) -> Listing:
         """Return the files of a source's repository at the revision to fetch, from the cache or the host."""
-        revision = self.revision(spec)
-        listing = self.cache.listing(spec, revision)
-        if listing is None:
-            _refuse_offline(spec, "the list of its files")
-            listing = list_files(session, spec, revision)
-            self.cache.remember(spec, listing, as_found=not revision)
+        if (known := self.cache.listing(spec, self.revision(spec))) is not None:
+            return known
+        _refuse_offline(spec, "the list of its files")
+        with self.cache.hold(spec):
+            revision = self.revision(spec)
+            listing = self.cache.listing(spec, revision)  # of a source that shares the repository, by now
+            if listing is None:
+                listing = list_files(session, spec, revision)
+                self.cache.remember(spec, listing, as_found=not revision)
         return listing
 
     def plan(self, spec: SourceSpec, listing: Listing | None) -> tuple[list[Wanted], list[Absent]]:
