@@ -1,0 +1,193 @@
+"""From shingles that two texts share to pairs of document and prompt that are worth a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, ShingleTable
+from curation.kernels.audit_tokens import Ints, Tokens
+
+WINDOW = 2
+"""A prompt is looked for in stretches of so many times its own length."""
+
+PARTIAL_RUN = 13
+"""Tokens in a row from which a part of a prompt is worth a comparison."""
+
+_MIN_COVERED = 0.25
+_MIN_AGREEMENT = 0.55
+_AGREEMENT_LIMIT = 96
+_SLACK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Shingles of a batch that are in a table: first token, key, and the token count of the shingle."""
+
+    at: Ints
+    key: Ints
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Pairs worth a comparison, shape ``(c,)`` each.
+
+    Attributes
+    ----------
+    document, prompt
+        The pair; a pair may come twice, once for each size of shingle.
+    low, high
+        Tokens of the batch between which the best stretch of matches lies.
+    diagonal
+        Token of the batch at which the prompt would begin, by the longest run of matches.
+    run
+        Tokens of that run.
+    covered
+        Tokens of the prompt that the matches of the stretch cover.
+    """
+
+    document: Ints
+    prompt: Ints
+    low: Ints
+    high: Ints
+    diagonal: Ints
+    run: Ints
+    covered: Ints
+
+
+def find_candidates(tokens: Tokens, matches: Matches, index: OverlapIndex) -> Candidates:
+    """Return the pairs of a batch that share enough to be compared."""
+    table = index.five if matches.size == SHINGLE else index.three
+    postings = _postings(tokens, matches, table)
+    pairs = _score(_best_windows(postings, len(index.num_tokens), index.num_tokens), matches.size)
+    keep = _worth_comparing(pairs, tokens, index)
+    return Candidates(*(getattr(pairs, f)[keep] for f in Candidates.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Postings:
+    """Matches by prompt, in the order of document, prompt and place."""
+
+    document: Ints
+    prompt: Ints
+    at: Ints
+    position: Ints
+
+
+def _postings(tokens: Tokens, matches: Matches, table: ShingleTable) -> _Postings:
+    document = np.searchsorted(tokens.first, matches.at, "right") - 1
+    # A shingle that runs over into the next document is none.
+    inside = matches.at + matches.size <= tokens.first[document + 1]
+    at, key, document = matches.at[inside], matches.key[inside], document[inside]
+    count = table.begins[key + 1] - table.begins[key]
+    source = np.repeat(np.arange(len(key)), count)
+    nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
+    posting = table.begins[key][source] + nth
+    prompt, position = table.prompt[posting].astype(np.int64), table.position[posting].astype(np.int64)
+    order = np.lexsort((position, at[source], prompt, document[source]))
+    source = source[order]
+    return _Postings(document[source], prompt[order], at[source], position[order])
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Pairs, and the flat list of the matches in the best stretch of each."""
+
+    document: Ints
+    prompt: Ints
+    pair: Ints
+    at: Ints
+    position: Ints
+
+
+def _best_windows(p: _Postings, num_prompts: int, num_tokens: Ints) -> _Windows:
+    """For each pair, keep the matches of the stretch that holds most of them."""
+    if not len(p.at):
+        empty = np.zeros(0, np.int64)
+        return _Windows(empty, empty, empty, empty, empty)
+    pair = p.document * num_prompts + p.prompt
+    starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(pair))))
+    span = int(p.at.max()) + 1
+    place = group * span + p.at
+    reach = WINDOW * num_tokens[p.prompt] + 2 * SHINGLE
+    end = np.searchsorted(place, np.minimum(place + reach, (group + 1) * span))
+    size = end - np.arange(len(end))
+    best = np.flatnonzero(size == np.maximum.reduceat(size, starts)[group])
+    best = best[np.append(True, group[best][1:] != group[best][:-1])]
+    length = size[best]
+    which = np.repeat(np.arange(len(best)), length)
+    flat = best[which] + np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length)
+    return _Windows(p.document[best], p.prompt[best], which, p.at[flat], p.position[flat])
+
+
+def _score(w: _Windows, size: int) -> Candidates:
+    """Covered tokens, longest run and its diagonal, for each pair."""
+    n = len(w.document)
+    covered = _covered(w, size)
+    order = np.lexsort((w.at, w.at - w.position, w.pair))
+    pair, at, diagonal = w.pair[order], w.at[order], (w.at - w.position)[order]
+    new = np.ones(len(at), np.bool_)
+    new[1:] = (pair[1:] != pair[:-1]) | (diagonal[1:] != diagonal[:-1]) | (at[1:] != at[:-1] + 1)
+    begin = np.flatnonzero(new)
+    run = np.diff(np.append(begin, len(at)))
+    # The longest run of each pair; of equals the first.
+    by_run = np.lexsort((begin, -run, pair[begin]))
+    leads = by_run[np.append(True, np.diff(pair[begin][by_run]) > 0)] if len(by_run) else by_run
+    low = np.full(n, np.iinfo(np.int64).max)
+    high = np.zeros(n, np.int64)
+    np.minimum.at(low, w.pair, w.at)
+    np.maximum.at(high, w.pair, w.at + size)
+    return Candidates(w.document, w.prompt, low, high, diagonal[begin[leads]], run[leads] + size - 1, covered)
+
+
+def _covered(w: _Windows, size: int) -> Ints:
+    order = np.lexsort((w.position, w.pair))
+    pair, position = w.pair[order], w.position[order]
+    gain = np.full(len(pair), size)
+    gain[:-1] = np.where(pair[1:] == pair[:-1], np.minimum(position[1:] - position[:-1], size), size)
+    return np.bincount(pair, weights=gain, minlength=len(w.document)).astype(np.int64)
+
+
+def _worth_comparing(c: Candidates, tokens: Tokens, index: OverlapIndex) -> NDArray[np.bool_]:
+    weight = np.maximum(index.num_weighted[c.prompt], 1)
+    stride = index.stride[c.prompt]
+    covered = np.where(stride > 1, np.minimum(c.covered * stride, weight), c.covered)
+    short = index.num_tokens[c.prompt] <= _AGREEMENT_LIMIT
+    enough = (covered >= _MIN_COVERED * weight) & ~short
+    enough |= (c.run >= PARTIAL_RUN) | ((stride > 1) & (c.covered >= 4 * SHINGLE))
+    # In a short prompt one shingle is a large share: there the tokens around it decide.
+    doubtful = np.flatnonzero(short & ~enough)
+    enough[doubtful] = _agreement(c, doubtful, tokens, index) >= _MIN_AGREEMENT
+    return enough
+
+
+def _agreement(c: Candidates, rows: Ints, tokens: Tokens, index: OverlapIndex) -> NDArray[np.float64]:
+    """Share of a prompt's weighted tokens that stand near their place, for some candidates."""
+    if not len(rows):
+        return np.zeros(0)
+    prompt, document = c.prompt[rows], c.document[rows]
+    n = index.num_tokens[prompt]
+    pair = np.repeat(np.arange(len(rows)), n)
+    j = np.arange(len(pair)) - np.repeat(np.cumsum(n) - n, n)
+    mine = index.hashes[index.first[prompt][pair] + j]
+    low, high = tokens.first[document][pair], tokens.first[document + 1][pair] - 1
+    expected = c.diagonal[rows][pair] + j
+    same = np.zeros(len(pair), np.bool_)
+    for shift in range(-_SLACK, _SLACK + 1):
+        at = expected + shift
+        same |= (tokens.hashes[np.clip(at, low, high)] == mine) & (at >= low) & (at <= high)
+    weighted = index.weighted[index.first[prompt][pair] + j]
+    agreed = np.bincount(pair, weights=same & weighted, minlength=len(rows))
+    return agreed / np.maximum(index.num_weighted[prompt], 1)
+
+
+def find_matches(fives: NDArray[np.uint64], threes: NDArray[np.uint64], index: OverlapIndex) -> tuple[Matches, Matches]:
+    """Look up the shingles of a batch."""
+    return (
+        Matches(*index.five.look_up(fives), SHINGLE),
+        Matches(*index.three.look_up(threes), SHORT_SHINGLE),
+    )

@@ -1,0 +1,75 @@
+"""What a shared stretch of text is called, and from which coverage on it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CONTAMINATED = ("exact", "format", "near")
+"""The classes that mean: the prompt is in the corpus."""
+
+CLASSES = (*CONTAMINATED, "number_variant", "partial", "common_text", "ngram", "semantic")
+"""All classes, strongest first.
+
+`exact`: the same characters but for white space. `format`: the same letters, digits and meaningful symbols; case,
+punctuation, width, normal form and wrapping may differ. `near`: an edited copy, by aligned tokens. `number_variant`:
+equal but for numbers. `partial`: a long stretch of the prompt. `common_text`: a phrase that many documents hold.
+`ngram`: what a published n-gram rule flags. `semantic`: alike by an embedding, a candidate for a person to judge.
+"""
+
+MIN_NEAR_TOKENS = 8
+COMMON_DOCUMENTS = 5
+"""A prompt that fires without full coverage, or with fewer than `MIN_NEAR_TOKENS` words, in more documents than this is
+common text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How pairs are judged.
+
+    Attributes
+    ----------
+    name
+        `adaptive`, or the preset.
+    ngram
+        Flag any shared run of so many tokens, as a published rule does; 0 for our own classes.
+    max_prompts
+        Shingles of more records than this carry no weight.
+    source
+        Where the rule was published.
+    """
+
+    name: str
+    ngram: int
+    max_prompts: int
+    source: str
+
+
+_ALL = 2**31 - 1  # the published rules know no template text
+
+ADAPTIVE = Rule("adaptive", 0, 8, "docs/audit.md")
+RULES = {
+    "adaptive": ADAPTIVE,
+    "open-r1": Rule("open-r1", 8, _ALL, "huggingface/open-r1, scripts/decontaminate.py: any shared 8-gram"),
+    "datatrove": Rule("datatrove", 12, _ALL, "huggingface/datatrove, NGramsDecontFilter: any shared 12-gram"),
+    "lm-eval": Rule("lm-eval", 13, _ALL, "EleutherAI/lm-evaluation-harness, janitor.py: any shared 13-gram"),
+}
+"""Rules by name. A preset applies the published rule to our tokens; the tool's own tokenizer may split otherwise."""
+
+
+def near_coverage(num_weighted: int) -> float:
+    """Return the share of a prompt's weighted tokens that an edited copy must keep, in order.
+
+    1 for fewer than 8 tokens, then 0.8 up to 20 tokens, falling to 0.65 at 50.
+    """
+    if num_weighted < MIN_NEAR_TOKENS:
+        return 1.0
+    return min(0.8, max(0.65, 0.8 - 0.15 * (num_weighted - 20) / 30))
+
+
+def partial_run(num_weighted: int, units: float, num_tokens: int) -> int:
+    """Return how many tokens in a row make a part worth reporting: 13 to 50, a quarter of the prompt between.
+
+    Doubled for scripts in which a token is one character.
+    """
+    run = max(13.0, min(50.0, 0.25 * num_weighted))
+    return round(run * (2 if num_tokens and units / num_tokens < 0.75 else 1))
