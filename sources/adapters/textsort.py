@@ -7,7 +7,8 @@ Rules
 -----
 - The instruction is left out: ours asks for the text of the parts, not for their numbers. The rest is taken apart at
   the marks `Before:`, `Part <n>:` and `After:`, the last of each, since the instruction has an example with the same.
-- The id is the book's, the offsets and the file's length.
+- The id is the book's, the offsets and the file's length. The file beyond the longest prompt is read because segments
+  are only ever shortened.
 - No licence is stated: our rows are placeholders.
 """
 
@@ -31,7 +32,7 @@ SPEC = SourceSpec(
     host="web",
     mirror="_web/AdaLEval",
     license=UNKNOWN,
-    files={size: FileSpec(f"textsort_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k")},
+    files={size: FileSpec(f"textsort_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k", "64k")},
     feeds=("low_entropy",),
     citation="""@inproceedings{wang2024adaleval,
   title     = {Ada-LEval: Evaluating long-context LLMs with length-adaptable benchmarks},

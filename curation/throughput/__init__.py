@@ -1,0 +1,1 @@
+"""The throughput split: real prompts of an exact length, in three entropy tiers."""
