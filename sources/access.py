@@ -84,8 +84,10 @@ def _checked(session: requests.Session, spec: SourceSpec, origin: HubOrigin) -> 
     if offline():
         remedy = "unset HF_HUB_OFFLINE and pull it once, or use --mirror DIR"
         return Access(spec.name, spec.repo, "failed", "not in the cache, and HF_HUB_OFFLINE is set", remedy)
+    look = _absent_on_hub if spec.host == "hub" else _absent_on_web
     try:
-        absent = _absent_on_hub(session, spec, origin) if spec.host == "hub" else _absent_on_web(session, spec, origin)
+        with origin.cache.usable(spec):
+            absent = look(session, spec, origin)
     except (Refused, NotThere) as refused:
         reason, remedy = explain(spec, refused.status, refused.code)
         return Access(spec.name, spec.repo, "failed", reason, remedy)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from sources.licenses import License
 
@@ -77,6 +77,13 @@ class FileSpec:
     columns: Mapping[str, str] = field(default_factory=dict)
     row_tag: str = ""
     urls: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column, kind in self.columns.items():
+            if kind.removesuffix("?") not in get_args(ColumnType):
+                raise ValueError(f"{self.path}: column {column}: type must be one of ColumnType, got {kind!r}")
+        if (self.format == "xml") != bool(self.row_tag):
+            raise ValueError(f"{self.path}: xml, and nothing else, needs a row_tag, got {self.row_tag!r}")
 
     @property
     def is_pattern(self) -> bool:

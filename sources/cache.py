@@ -77,6 +77,17 @@ class SourceCache:
         with FileLock(folder / ".listing.lock"):
             yield
 
+    @contextmanager
+    def usable(self, spec: SourceSpec) -> Iterator[None]:
+        """Turn what the disk refuses inside the block into a `SourceError`."""
+        try:
+            yield
+        except OSError as error:
+            remedy = "free some space, or name another folder with SPEEDBENCH_CACHE"
+            raise SourceError(
+                f"{spec.name}: the cache {self.root} fails ({error.strerror or error}); {remedy}"
+            ) from error
+
     def _repository(self, spec: SourceSpec) -> Path:
         return self.root / "raw" / spec.host / spec.repo.split("://")[-1].strip("/").replace(":", "_")
 

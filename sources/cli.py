@@ -91,6 +91,10 @@ def pull(names: tuple[str, ...], mirror: Path | None, as_json: bool) -> None:
     """Fetch the pinned files of all sources, or of those named, into the cache, verified and resumable.
 
     Access to all of them is checked first. A mirror is read in place: its files are only looked for and digested.
+
+    Environment: HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE as for the Hub's own tools; GITHUB_TOKEN; SPEEDBENCH_CACHE,
+    the folder of the cache; SPEEDBENCH_LOCK, another lock than the package's; SPEEDBENCH_GITHUB_RAW,
+    SPEEDBENCH_GITHUB_API and SPEEDBENCH_WEB_PROXY, mirrors of hosts that cannot be reached.
     """
     from sources.access import require_access
     from sources.fetch import HubOrigin

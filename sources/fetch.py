@@ -62,7 +62,7 @@ class HubOrigin:
                 spec.name,
                 ", ".join(pins),
             )
-        with requests.Session() as session:
+        with requests.Session() as session, self.cache.usable(spec):
             wanted, absent = self.plan(spec, self.listing_if_needed(session, spec))
             outcomes = self.fetch_all(session, spec, wanted)
         absent += [o for o in outcomes if isinstance(o, Absent)]
@@ -164,15 +164,15 @@ class HubOrigin:
 
 
 def _names(file_spec: FileSpec, locked: LockedSource, listing: Listing | None) -> Iterator[tuple[str, str]]:
-    """Yield path and digest of the files of one entry: by the lock where it knows any, else by the listing."""
+    """Yield path and digest of the files of one entry: named by the spec, else by the lock, else by the listing."""
     digests = {f.path: f.sha256 for f in locked.files}
     listed = {path: file.sha256 for path, file in listing.files.items()} if listing else {}
-    if not file_spec.is_pattern:
-        yield file_spec.path, digests.get(file_spec.path) or listed.get(file_spec.path, "")
-        return
-    known = digests if any(map(file_spec.matches, digests)) else listed
-    for path in sorted(filter(file_spec.matches, known)):
-        yield path, known[path]
+    if file_spec.urls or not file_spec.is_pattern:
+        paths = sorted(file_spec.urls) or [file_spec.path]
+    else:
+        paths = sorted(filter(file_spec.matches, digests)) or sorted(filter(file_spec.matches, listed))
+    for path in paths:
+        yield path, digests.get(path) or listed.get(path, "")
 
 
 def _refuse_offline(spec: SourceSpec, what: str) -> None:

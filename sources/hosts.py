@@ -104,10 +104,7 @@ def list_files(session: requests.Session, spec: SourceSpec, revision: str) -> Li
         case "github":
             return _github_listing(session, spec, revision)
         case "web":
-            named = [path for file in spec.files.values() for path in file.urls]
-            if not named:
-                raise SourceError(f"{spec.name}: a web source lists nothing, so its files must be named exactly")
-            return Listing("", {path: ListedFile(0) for path in named})
+            raise SourceError(f"{spec.name}: a web server lists nothing, so its files must be named, or have urls")
 
 
 def hub_access(session: requests.Session, spec: SourceSpec) -> None:
@@ -189,4 +186,5 @@ def _base(variable: str, default: str) -> str:
 def _by_proxy(url: str) -> str:
     proxy = _base("SPEEDBENCH_WEB_PROXY", "")
     parts = urlsplit(url)
-    return f"{proxy}/{parts.netloc}{parts.path}" if proxy else url
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{proxy}/{parts.netloc}{parts.path}{query}" if proxy else url

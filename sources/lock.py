@@ -96,6 +96,8 @@ def write_lock(lock: Lock, path: Path) -> None:
     try:
         scratch.write_text(lock_text(lock), "utf-8")
         os.replace(scratch, path)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be written ({error.strerror}); name another with {LOCK_VARIABLE}") from error
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -153,6 +155,8 @@ def source_revision(spec: SourceSpec, lock: Lock | None = None) -> str:
 
 
 def _pinned(file_spec: FileSpec, locked: LockedSource) -> bool:
+    if file_spec.urls:
+        return file_spec.urls.keys() <= locked.by_path().keys()
     if file_spec.is_pattern:
         return any(file_spec.matches(f.path) for f in locked.files)
     return file_spec.path in locked.by_path()

@@ -186,7 +186,10 @@ def _paths_below(folder: Path) -> Iterator[str]:
 
 def resolved_file(key: str, path: str, local: Path) -> ResolvedFile:
     """Return a file with its digest, read from the bytes that lie there."""
-    return ResolvedFile(key, path, local, sha256_of(local), local.stat().st_size)
+    try:
+        return ResolvedFile(key, path, local, sha256_of(local), local.stat().st_size)
+    except OSError as error:
+        raise SourceError(f"{local}: cannot be read ({error.strerror}); mend its permissions") from error
 
 
 def sha256_of(path: Path) -> str:

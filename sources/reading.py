@@ -52,7 +52,7 @@ def read_rows(path: Path, spec: FileSpec, file: str, on_reject: OnReject) -> Ite
     try:
         yield from _well_formed(_candidates(path, spec, file), spec, file, on_reject)
     except OSError as error:
-        raise SourceError(f"{file}: cannot be read ({error.strerror or error}); fetch it again") from error
+        raise SourceError(f"{file}: cannot be read ({error.strerror or _first_line(error)}); fetch it again") from error
 
 
 def _candidates(path: Path, spec: FileSpec, file: str) -> Iterator[_Candidate]:
@@ -213,6 +213,8 @@ def _parquet_columns(schema: Any, spec: FileSpec, file: str) -> list[str]:
         raise SourceError(f"{file}: no row has the column {', '.join(sorted(absent))}; is this the pinned file?")
     present = [name for name in spec.columns if name in schema.names]
     for name in present:
+        if schema.names.count(name) > 1:
+            raise SourceError(f"{file}: column {name} stands twice; is this the pinned file?")
         found = schema.field(name).type
         if not arrow_fits(found, spec.columns[name]):
             raise SourceError(f"{file}: column {name}: expected {spec.columns[name]}, found {found}")
@@ -233,13 +235,13 @@ def _cells(column: Any, name: str, broken: dict[int, str]) -> list[Any]:
     try:
         values: list[Any] = column.to_pylist()
         return values
-    except (UnicodeDecodeError, ValueError):
+    except (ValueError, OverflowError):
         pass  # one cell of it is broken: find out which, so that the other rows live
     values = []
     for i, cell in enumerate(column):
         try:
             values.append(cell.as_py())
-        except (UnicodeDecodeError, ValueError) as error:
+        except (ValueError, OverflowError) as error:
             values.append(None)
             broken.setdefault(i, f"column {name}: cannot be decoded ({_first_line(error)})")
     return values

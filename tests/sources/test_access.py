@@ -141,7 +141,7 @@ def test_without_a_network_every_source_says_so(hub: FakeHub, tmp_path: Path, mo
 
 def test_a_web_source_needs_exact_names(hub: FakeHub, tmp_path: Path) -> None:
     (access,) = check_access([spec("w", "https://files.example", "*.jsonl", host="web")], origin(tmp_path))
-    assert "must be named exactly" in access.reason
+    assert "must be named, or have urls" in access.reason
 
 
 def test_a_mirror_is_looked_through_without_reading_it(tmp_path: Path) -> None:

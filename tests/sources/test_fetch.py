@@ -283,6 +283,13 @@ def test_one_file_that_fails_stops_the_others(hub: FakeHub, tmp_path: Path) -> N
         origin(tmp_path).files(spec_at("hub", "data/*.jsonl", revision))
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(hub: FakeHub, tmp_path: Path) -> None:
+    put(hub, "web", {"data/q.jsonl": OLD})
+    (tmp_path / "cache").write_bytes(b"a file where a folder is to be")
+    with pytest.raises(SourceError, match=r"^demo: the cache .*cache fails \(Not a directory\); .*SPEEDBENCH_CACHE$"):
+        origin(tmp_path).files(spec_at("web"))
+
+
 PULL = """
 import sys
 from pathlib import Path

@@ -171,6 +171,21 @@ def test_web_files_are_pinned_by_their_digests_alone(hub: FakeHub, tmp_path: Pat
     assert pins == LockedSource(revision="", files=(file("q.jsonl", A), file("r.jsonl", B)))
 
 
+def test_web_files_that_have_addresses_of_their_own_are_pinned_and_fetched_from_there(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = {"1.jsonl": "https://one.example/a/1?x", "2.jsonl": "https://two.example/2"}
+    entry = FileSpec("*.jsonl", "jsonl", {"q": "string"}, urls=urls)
+    books = SourceSpec("demo", "t", "https://files.example", MIT, {"k": entry}, ("qa",), "c", host="web")
+    hub.web |= {"one.example/a/1": A, "two.example/2": B}
+    lock, failures = pin_all([books], origin(tmp_path))
+    assert (failures, lock.sources["demo"].files) == ([], (file("1.jsonl", A), file("2.jsonl", B)))
+    assert missing_pins(books, lock_of(file("1.jsonl"), revision="")) == ("*.jsonl",)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert origin(tmp_path, lock).is_cached(books)
+    assert [f.path for f in origin(tmp_path, lock).files(books).files] == ["1.jsonl", "2.jsonl"]
+
+
 def test_a_revision_that_the_spec_pins_is_kept(hub: FakeHub, tmp_path: Path) -> None:
     pinned = hub.dataset("acme/demo").commit({"q.jsonl": A})
     hub.dataset("acme/demo").commit({"q.jsonl": B})
