@@ -27,6 +27,7 @@ LICENSES: dict[str, str] = {
     "psf/requests": "Apache-2.0",
     "pytest-dev/pytest": "MIT",
     "python/cpython": "PSF-2.0",
+    "speedbench/samples": "Apache-2.0",  # our own samples
     "spring-projects/spring-boot": "Apache-2.0",
     "square/okhttp": "Apache-2.0",
 }

@@ -107,7 +107,7 @@ class FewShot:
         """Return the question, demonstrations drawn for this row without repetition, and the instruction."""
         passage = shelf.read(f"{self.source}:{src_id}")
         return Composition(
-            head=f"{passage.text}\n\nThat question is yours to solve. First, solved ones from {passage.group}:",
+            head=f"{passage.text}\n\nThat question is yours to solve. First, solved ones of the field {passage.group}:",
             pieces=self._demonstrations(shelf, passage),
             tail="\n\n[No more examples.]\n\nNow solve the question with which this began. Reason step by step, as the "
             "examples do, and close with the answer on a line of its own.",
