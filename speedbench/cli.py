@@ -16,6 +16,7 @@ COMMANDS = {
     "pull": ("sources.cli:pull", "Fetch the pinned files into the cache, verified and resumable."),
     "build": ("curation.cli:build", "Build the splits of a recipe."),
     "diversity": ("curation.cli:diversity", "Compare the diversity of a build with Spec-Bench and random choice."),
+    "diff": ("curation.dist_cli:diff", "Say what differs between two releases, and the version step that follows."),
     "audit": ("curation.audit.cli:audit", "Look for the benchmark's prompts in a training corpus."),
 }
 
