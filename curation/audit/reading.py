@@ -1,0 +1,335 @@
+"""Documents of a unit, in batches bounded by bytes; every row that is not one is counted with its reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from curation.audit.plan import CorpusFile, Unit, open_binary
+from curation.audit.text_fields import id_column, parquet_columns, row_id, row_text
+
+BATCH_BYTES = 4 << 20
+_BLOCK = 1 << 20
+_MAX_ROWS = 512
+_ERRORS = (pa.ArrowException, OSError, EOFError)
+
+
+@dataclass
+class RowCounts:
+    """What was read and what was not.
+
+    Attributes
+    ----------
+    rows
+        Rows met, documents or not; of a text file, one.
+    documents, num_bytes
+        Documents scanned and their UTF-8 bytes.
+    skipped
+        Rows that were not scanned: reason to number and first row, from 1 within the unit. The reason `unreadable: …`
+        means that the rest of the file was not read.
+    repaired
+        Rows that were scanned with replacement characters, likewise.
+    """
+
+    rows: int = 0
+    documents: int = 0
+    num_bytes: int = 0
+    skipped: dict[str, tuple[int, int]] = field(default_factory=dict)
+    repaired: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def skip(self, reason: str, row: int, count: int = 1) -> None:
+        """Count rows that were not scanned."""
+        before, first = self.skipped.get(reason, (0, row))
+        self.skipped[reason] = (before + count, min(first, row))
+
+    def repair(self, reason: str, row: int) -> None:
+        """Count a row that was scanned with replacement characters."""
+        before, first = self.repaired.get(reason, (0, row))
+        self.repaired[reason] = (before + 1, min(first, row))
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """A batch: texts without null, the row of each (from 1 within the unit), and a way to their ids."""
+
+    texts: pa.Array
+    rows: NDArray[np.int64]
+    ids: Sequence[Any]
+
+    def id_of(self, i: int) -> str:
+        """Return the id that the row carries, or ""."""
+        if not len(self.ids):
+            return ""
+        value = self.ids[i]
+        value = value.as_py() if isinstance(value, pa.Scalar) else value
+        return "" if value is None else str(value)
+
+
+def read_documents(file: CorpusFile, unit: Unit, paths: Sequence[str], counts: RowCounts) -> Iterator[Documents]:
+    """Yield the documents of one unit; `counts` says afterwards what was met."""
+    try:
+        if file.format == "parquet":
+            yield from _read_parquet(file.path, unit, paths, counts)
+        elif file.format == "text":
+            yield from _read_text(file, counts)
+        else:
+            yield from _batches(_json_rows(file, unit, counts), paths, counts)
+    except _ERRORS as error:
+        counts.skip(f"unreadable: {str(error).splitlines()[0][:120]}", counts.rows + 1)
+
+
+def open_stream(file: CorpusFile) -> IO[bytes]:
+    """Open a file, decompressed on the way."""
+    stream = open_binary(file.path)
+    if not file.compression:
+        return stream
+    if file.compression == "gzip":
+        import gzip
+
+        return gzip.open(stream)  # type: ignore[return-value]
+    compressed: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, "r"), file.compression)
+    return compressed
+
+
+def _read_text(file: CorpusFile, counts: RowCounts) -> Iterator[Documents]:
+    with open_stream(file) as stream:
+        raw = stream.read()
+    counts.rows += 1
+    text = _decoded(raw, 1, counts)
+    yield Documents(pa.array([text], pa.large_string()), np.array([1]), [])
+
+
+def _decoded(raw: bytes, row: int, counts: RowCounts) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        counts.repair("not UTF-8", row)
+        return raw.decode("utf-8", "replace")
+
+
+def _json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tuple[int, Any]]:
+    """Yield row number and value of each line, or each element of a JSON array."""
+    with open_stream(file) as stream:
+        sign = _first_sign(stream) if file.format == "json" else b""
+        if sign == b"[":
+            yield from _array_rows(stream, counts)
+            return
+        loads = _loads()
+        for line in _lines(stream, unit, sign):
+            counts.rows += 1
+            if not line.strip():
+                counts.skip("blank line", counts.rows)
+                continue
+            try:
+                yield counts.rows, loads(line)
+            except ValueError:
+                counts.skip("not JSON", counts.rows)
+
+
+def _loads() -> Callable[[bytes], Any]:
+    try:
+        from orjson import loads as fast
+    except ImportError:
+        return json.loads
+
+    def loads(line: bytes) -> Any:
+        try:
+            return fast(line)
+        except ValueError:
+            return json.loads(line)  # which reads lone surrogates and NaN
+
+    return loads
+
+
+def _first_sign(stream: IO[bytes]) -> bytes:
+    sign = b" "
+    while sign and sign.isspace():
+        sign = stream.read(1)
+    return sign
+
+
+def _lines(stream: IO[bytes], unit: Unit, head: bytes) -> Iterator[bytes]:
+    """Yield the lines that begin within the unit's bytes; the last one ends where it ends. `head` was read before."""
+    limit = unit.end
+    if unit.begin:
+        # A line belongs to the range that holds its first byte: the newline before it tells where that is.
+        stream.seek(unit.begin - 1)
+        position = unit.begin - 1 + len(stream.readline())
+    else:
+        position = 0
+    held = [head] if head else []
+    while limit < 0 or position < limit or held:
+        block = stream.read(_BLOCK)
+        if not block:
+            break
+        parts = block.split(b"\n")
+        for part in parts[:-1]:
+            line = b"".join([*held, part]) if held else part
+            held.clear()
+            yield line
+            position += len(line) + 1
+            if 0 <= limit <= position:
+                return
+        if parts[-1]:
+            held.append(parts[-1])
+    if held:
+        yield b"".join(held)
+
+
+def _array_rows(stream: IO[bytes], counts: RowCounts) -> Iterator[tuple[int, Any]]:
+    """Yield the elements of a JSON array, holding one at a time."""
+    decoder, decode = json.JSONDecoder(), _Utf8()
+    text, done, step = "", False, _BLOCK
+    while True:
+        text = text.lstrip(" \t\r\n,")
+        if text.startswith("]"):
+            return
+        try:
+            value, end = decoder.raw_decode(text)
+            if end == len(text) and not done:
+                raise ValueError  # a number may go on in the next block
+        except ValueError:
+            if done:
+                counts.rows += 1
+                counts.skip("not JSON", counts.rows)
+                return
+            # Doubling keeps a large element from being parsed again for every block.
+            block = stream.read(step)
+            step, done = max(step, len(text)), not block
+            text += decode(block, done)
+            continue
+        counts.rows += 1
+        yield counts.rows, value
+        text = text[end:]
+
+
+class _Utf8:
+    def __init__(self) -> None:
+        import codecs
+
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __call__(self, block: bytes, final: bool) -> str:
+        return self._decoder.decode(block, final)
+
+
+def _batches(rows: Iterable[tuple[int, Any]], paths: Sequence[str], counts: RowCounts) -> Iterator[Documents]:
+    texts: list[str] = []
+    numbers: list[int] = []
+    ids: list[str] = []
+    held = 0
+    for number, row in rows:
+        text = row_text(row, paths)
+        if text is None:
+            counts.skip("no text", number)
+            continue
+        texts.append(text)
+        numbers.append(number)
+        ids.append(row_id(row))
+        held += len(text)
+        if held >= BATCH_BYTES:
+            del row, text
+            yield _documents(texts, numbers, ids, counts)
+            texts, numbers, ids, held = [], [], [], 0
+    if texts:
+        yield _documents(texts, numbers, ids, counts)
+
+
+def _documents(texts: list[str], numbers: list[int], ids: list[str], counts: RowCounts) -> Documents:
+    try:
+        array = pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:
+        for i, text in enumerate(texts):
+            repaired = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            if repaired != text:
+                counts.repair("lone surrogate", numbers[i])
+                texts[i] = repaired
+        array = pa.array(texts, pa.large_string())
+    texts.clear()
+    return Documents(array, np.array(numbers, np.int64), ids)
+
+
+def _read_parquet(path: str, unit: Unit, paths: Sequence[str], counts: RowCounts) -> Iterator[Documents]:
+    import pyarrow.parquet as pq
+
+    with open_binary(path) as stream:
+        # Pages are read as they are needed: a row group of gigabytes is never in memory whole.
+        source = pa.memory_map(path) if "://" not in path else stream
+        file = pq.ParquetFile(source, pre_buffer=False, buffer_size=_BLOCK)
+        groups = range(unit.begin, unit.end if unit.end >= 0 else file.metadata.num_row_groups)
+        columns = parquet_columns(file.schema_arrow, paths)
+        if not columns:
+            rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+            counts.rows += rows
+            counts.skip("no text column", 1, rows)
+            return
+        name = id_column(file.schema_arrow)
+        wanted = [*columns, *([name] if name and name not in columns else [])]
+        step = _rows_a_batch(file, groups)
+        for batch in _grouped(file.iter_batches(step, list(groups), wanted, use_threads=False)):
+            yield _parquet_documents(batch, columns, name, paths, counts)
+
+
+def _rows_a_batch(file: Any, groups: Iterable[int]) -> int:
+    rows = size = 0
+    for i in groups:
+        rows += file.metadata.row_group(i).num_rows
+        size += file.metadata.row_group(i).total_byte_size
+    mean = max(1, size // max(rows, 1))
+    return int(min(_MAX_ROWS, max(1, BATCH_BYTES // mean)))
+
+
+def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join small batches up to `BATCH_BYTES`."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= BATCH_BYTES:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _parquet_documents(
+    table: pa.Table, columns: Sequence[str], name: str, paths: Sequence[str], counts: RowCounts
+) -> Documents:
+    numbers = counts.rows + 1 + np.arange(len(table))
+    counts.rows += len(table)
+    kind = table.schema.field(columns[0]).type
+    if len(columns) == 1 and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        texts = _one_array(table.column(columns[0]))
+    else:
+        rows = table.select(columns).to_pylist()
+        texts = pa.array([row_text(row, paths) for row in rows], pa.large_string())
+    ids: Any = _one_array(table.column(name)) if name else []
+    if texts.null_count:
+        kept = pc.is_valid(texts)
+        missing = numbers[~kept.to_numpy(zero_copy_only=False)]
+        counts.skip("no text", int(missing[0]), len(missing))
+        texts, ids = texts.filter(kept), ids.filter(kept) if name else []
+        numbers = numbers[kept.to_numpy(zero_copy_only=False)]
+    return Documents(_valid(texts, numbers, counts), numbers, ids)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _valid(texts: pa.Array, numbers: NDArray[np.int64], counts: RowCounts) -> pa.Array:
+    """Replace what is not UTF-8: parquet files are not checked for it when they are read."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = texts.cast(pa.large_binary()).to_pylist()
+        return pa.array([_decoded(r, int(n), counts) for r, n in zip(raw, numbers, strict=True)], pa.large_string())
+    return texts

@@ -1,0 +1,2 @@
+"""stub"""
+def write_report(out, results): pass

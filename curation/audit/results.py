@@ -1,0 +1,254 @@
+"""From the units of a run to its results: one table of pairs, and the counts that the report and the card state."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from curation.audit.errors import AuditError
+from curation.audit.index import BenchmarkIndex
+from curation.audit.plan import Plan
+from curation.audit.run import UNIT_SCHEMA, hits_path, marker_path, read_plan
+from curation.kernels.audit_index import STATUS
+from curation.kernels.audit_rules import CLASSES, COMMON_DOCUMENTS, CONTAMINATED, MIN_NEAR_TOKENS
+from curation.store import write_json, write_table
+
+HITS_SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("row", pa.int64()),
+        ("document_id", pa.string()),
+        ("config", pa.string()),
+        ("question_id", pa.string()),
+        ("turn", pa.int32()),
+        ("category", pa.string()),
+        ("source", pa.string()),
+        ("class", pa.string()),
+        ("coverage", pa.float64()),
+        ("longest_run", pa.int32()),
+        ("begin", pa.int64()),
+        ("end", pa.int64()),
+        ("snippet", pa.string()),
+        ("snippet_begin", pa.int32()),
+        ("snippet_end", pa.int32()),
+    ]
+)
+"""One row a pair of document and prompt turn. `row` counts from 1, in a JSONL file it is the line; `begin` and `end` are
+characters of the document's text."""
+
+PROMPTS_SCHEMA = pa.schema(
+    [
+        ("prompt", pa.int32()),
+        ("config", pa.string()),
+        ("question_id", pa.string()),
+        ("turn", pa.int32()),
+        ("category", pa.string()),
+        ("source", pa.string()),
+        ("status", pa.string()),
+        ("num_tokens", pa.int64()),
+        ("words", pa.float64()),
+        ("excerpt", pa.string()),
+    ]
+)
+"""The prompts that a run looks for: what merging and the report need of the benchmark."""
+
+_EXCERPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Pairs, prompts and counts of a finished audit."""
+
+    plan: Plan
+    hits: pa.Table
+    prompts: pa.Table
+    summary: dict[str, Any]
+
+
+def write_prompts(out: Path, index: BenchmarkIndex, min_tokens: int = 0) -> None:
+    """Write the prompts beside the plan; `min_tokens` is the least that the rule can judge."""
+    overlap, rows = index.overlap, []
+    for owner in index.owners.to_pylist():
+        prompt = owner["prompt"]
+        status = STATUS[int(overlap.status[prompt])]
+        if status == "auditable" and overlap.num_tokens[prompt] < min_tokens:
+            status = "too_short"
+        owner.pop("src_id")
+        facts = {"num_tokens": int(overlap.num_tokens[prompt]), "words": float(overlap.units[prompt])}
+        rows.append({**owner, **facts, "status": status, "excerpt": overlap.texts[prompt][:_EXCERPT]})
+    write_table(out / "prompts.parquet", pa.Table.from_pylist(rows, schema=PROMPTS_SCHEMA))
+
+
+def merge(folders: Sequence[Path]) -> Results:
+    """Put the units of one audit together, wherever they ran; the order and number of folders make no difference.
+
+    Raises
+    ------
+    AuditError
+        If the folders are of different audits, or a unit is missing.
+    """
+    plan = read_plan(folders[0])
+    for folder in folders[1:]:
+        if read_plan(folder).digest() != plan.digest():
+            raise AuditError(f"{folder}: is of another audit than {folders[0]}; merge shards of one run only")
+    homes = [_home(folders, unit.number) for unit in plan.units]
+    missing = [unit.number for unit, home in zip(plan.units, homes, strict=True) if home is None]
+    if missing:
+        some = ", ".join(map(str, missing[:5]))
+        raise AuditError(f"{len(missing)} of {len(plan.units)} units are missing (first {some}); run their shards again")
+    prompts = pq.read_table(folders[0] / "prompts.parquet")
+    markers = [_read_marker(home, i) for i, home in enumerate(homes) if home is not None]
+    hits = _pairs(plan, [home for home in homes if home is not None], markers, prompts)
+    return Results(plan, hits, prompts, _summary(plan, markers, hits, prompts))
+
+
+def write_results(out: Path, results: Results) -> None:
+    """Write `hits.parquet` and `summary.json`."""
+    write_table(out / "hits.parquet", results.hits)
+    write_json(out / "summary.json", results.summary)
+
+
+def _home(folders: Sequence[Path], number: int) -> Path | None:
+    return next((folder for folder in folders if marker_path(folder, number).is_file()), None)
+
+
+def _read_marker(home: Path, number: int) -> dict[str, Any]:
+    try:
+        marker: dict[str, Any] = json.loads(marker_path(home, number).read_text("utf-8"))
+    except ValueError:
+        raise AuditError(f"{marker_path(home, number)}: is damaged; delete it and run its shard again") from None
+    return marker
+
+
+def _pairs(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
+    found = list(_unit_rows(plan, homes, markers))
+    units = {row["prompt"]: row["words"] for row in prompts.select(["prompt", "words"]).to_pylist()}
+    common = _common_prompts(found, units)
+    owners: dict[int, list[dict[str, Any]]] = {}
+    names = ("config", "question_id", "turn", "category", "source")
+    for owner in prompts.select(["prompt", *names]).to_pylist():
+        owners.setdefault(owner.pop("prompt"), []).append(owner)
+    rows = []
+    for hit in found:
+        prompt, kind = hit.pop("prompt"), hit.pop("kind")
+        if prompt in common and _may_be_common(kind, hit["coverage"], units[prompt]):
+            kind = "common_text"
+        hit["longest_run"] = hit.pop("run")
+        rows.extend({**hit, **owner, "class": kind} for owner in owners[prompt])
+    table = pa.Table.from_pylist(rows, schema=HITS_SCHEMA)
+    keys = ("file", "row", "config", "question_id", "turn", "class")
+    return table.sort_by([(key, "ascending") for key in keys])
+
+
+def _unit_rows(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    before, file = 0, -1
+    for unit, home, marker in zip(plan.units, homes, markers, strict=True):
+        if unit.file != file:
+            before, file = 0, unit.file
+        for row in pq.read_table(hits_path(home, unit.number), schema=UNIT_SCHEMA).to_pylist():
+            yield {**row, "row": row["row"] + before, "file": plan.files[file].path}
+        before += marker["rows"]
+
+
+def _may_be_common(kind: str, coverage: float, words: float) -> bool:
+    if kind in ("near", "number_variant", "partial") and coverage < 1:
+        return True
+    return kind in CONTAMINATED and words < MIN_NEAR_TOKENS
+
+
+def _common_prompts(found: Iterable[dict[str, Any]], words: dict[int, float]) -> set[int]:
+    """Prompts that so many documents hold in part, or as a short phrase, that no single one is evidence."""
+    documents: dict[int, set[tuple[str, int]]] = {}
+    for hit in found:
+        if _may_be_common(hit["kind"], hit["coverage"], words[hit["prompt"]]):
+            documents.setdefault(hit["prompt"], set()).add((hit["file"], hit["row"]))
+    return {prompt for prompt, where in documents.items() if len(where) > COMMON_DOCUMENTS}
+
+
+def _summary(plan: Plan, markers: Sequence[dict[str, Any]], hits: pa.Table, prompts: pa.Table) -> dict[str, Any]:
+    flagged = hits.filter(pc.is_in(hits.column("class"), pa.array(CONTAMINATED)))
+    auditable = prompts.filter(pc.equal(prompts.column("status"), "auditable"))
+    return {
+        "settings": plan.settings,
+        "benchmark": {
+            "questions": _distinct(prompts, ["config", "question_id"]),
+            "prompts": len(prompts),
+            "auditable_prompts": len(auditable),
+            "not_auditable": _counts(prompts, "status", leave_out="auditable"),
+            "contaminated_questions": _distinct(flagged, ["config", "question_id"]),
+            "contaminated_prompts": _distinct(flagged, ["config", "question_id", "turn"]),
+        },
+        "corpus": _corpus_summary(plan, markers, flagged),
+        "pairs": {kind: n for kind in CLASSES if (n := int(pc.sum(pc.equal(hits.column("class"), kind)).as_py() or 0))},
+        "by_class": {kind: _extent(hits, "class", kind) for kind in CLASSES},
+        "by_category": {name: _extent(flagged, "category", name) for name in _values(prompts, "category")},
+        "by_config": {name: _extent(flagged, "config", name) for name in _values(prompts, "config")},
+        "by_source": {name: _extent(flagged, "source", name) for name in _values(prompts, "source")},
+    }
+
+
+def _corpus_summary(plan: Plan, markers: Sequence[dict[str, Any]], flagged: pa.Table) -> dict[str, Any]:
+    files = _files(plan, markers)
+    documents = flagged.group_by(["file", "row"]).aggregate([])
+    per_file = Counter(documents.column("file").to_pylist())
+    for entry in files:
+        entry["contaminated_documents"] = per_file[entry["file"]]
+    totals: dict[str, int] = {}
+    for entry in files:
+        for reason, (count, _) in entry["skipped"].items():
+            totals[reason] = totals.get(reason, 0) + count
+    return {
+        "files": len(files),
+        "rows": sum(m["rows"] for m in markers),
+        "documents": sum(m["documents"] for m in markers),
+        "num_bytes": sum(m["num_bytes"] for m in markers),
+        "contaminated_documents": len(documents),
+        "skipped": dict(sorted(totals.items())),
+        "passed_over": [{"file": path, "reason": reason} for path, reason in plan.passed_over],
+        "by_file": files,
+    }
+
+
+def _files(plan: Plan, markers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Counts of each file; first rows counted from the beginning of the file."""
+    entries: list[dict[str, Any]] = [
+        {"file": f.path, "rows": 0, "documents": 0, "num_bytes": 0, "skipped": {}, "repaired": {}} for f in plan.files
+    ]
+    for unit, marker in zip(plan.units, markers, strict=True):
+        entry = entries[unit.file]
+        for what in ("skipped", "repaired"):
+            for reason, (count, first) in sorted(marker[what].items()):
+                before, row = entry[what].get(reason, (0, first + entry["rows"]))
+                entry[what][reason] = (before + count, row)
+        for what in ("rows", "documents", "num_bytes"):
+            entry[what] += marker[what]
+    return entries
+
+
+def _extent(hits: pa.Table, column: str, value: str) -> dict[str, int]:
+    part = hits.filter(pc.equal(hits.column(column), value))
+    return {
+        "pairs": len(part),
+        "documents": _distinct(part, ["file", "row"]),
+        "prompts": _distinct(part, ["config", "question_id", "turn"]),
+    }
+
+
+def _distinct(table: pa.Table, names: Sequence[str]) -> int:
+    return len(table.group_by(list(names)).aggregate([]))
+
+
+def _values(table: pa.Table, name: str) -> list[str]:
+    return sorted(pc.unique(table.column(name)).to_pylist())
+
+
+def _counts(table: pa.Table, name: str, leave_out: str) -> dict[str, int]:
+    return {v: c for v, c in sorted(Counter(table.column(name).to_pylist()).items()) if v != leave_out}

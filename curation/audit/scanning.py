@@ -1,0 +1,159 @@
+"""Scan the documents of a unit: batches that fit a core's cache, long documents in overlapping pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.audit.reading import Documents
+from curation.kernels.audit_classify import Hit
+from curation.kernels.audit_index import OverlapIndex
+from curation.kernels.audit_overlap import BATCH_BYTES, keep_best, moved, scan
+from curation.kernels.audit_rules import Rule
+from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, count_characters, tokenize_batch
+
+_FAST_FROM_BYTES = 48 << 20
+_SPACE_REACH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """What a document is scanned with.
+
+    Attributes
+    ----------
+    index, rule
+        What is looked for, and how pairs are judged.
+    overlap
+        Bytes by which the pieces of a long document overlap: more than the longest prompt can take up.
+    tokenize
+        The numpy kernel or the compiled one.
+    """
+
+    index: OverlapIndex
+    rule: Rule
+    overlap: int
+    tokenize: Tokenizer
+
+    @property
+    def piece(self) -> int:
+        """Bytes of a piece of a long document."""
+        return max(BATCH_BYTES, 4 * self.overlap)
+
+    def scan(self, documents: Documents) -> tuple[list[Hit], Ints]:
+        """Return the hits of a batch, in the order of document and prompt, and the tokens of each document."""
+        texts = documents.texts
+        num_tokens = np.zeros(len(texts), np.int64)
+        best: dict[tuple[int, int], Hit] = {}
+        length = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
+        for members in _groups(texts, length, self.piece):
+            if len(members) == 1 and length[members[0]] > self.piece:
+                self._scan_long(texts, int(members[0]), best, num_tokens)
+                continue
+            raw, offsets = _joined(texts, members, length)
+            result = scan(raw, offsets, self.index, self.rule, self.tokenize)
+            num_tokens[members] = result.num_tokens
+            for hit in result.hits:
+                document = int(members[hit.document])
+                keep_best(best, moved(hit, document - hit.document))
+        return [best[pair] for pair in sorted(best)], num_tokens
+
+    def _scan_long(self, texts: pa.Array, i: int, best: dict[tuple[int, int], Hit], num_tokens: Ints) -> None:
+        raw = _bytes_of(texts, i)
+        characters = at = 0
+        for begin, end in pieces(raw, self.piece, self.overlap):
+            characters += count_characters(raw[at:begin])
+            at = begin
+            result = scan(raw[begin:end], np.array([0, end - begin + 1]), self.index, self.rule, self.tokenize)
+            num_tokens[i] += int(result.num_tokens[0])
+            for hit in result.hits:
+                keep_best(best, moved(hit, i, characters))
+
+
+def make_scanner(index: OverlapIndex, rule: Rule, *, fast: bool) -> Scanner:
+    """Return a scanner with the compiled kernel or the numpy one."""
+    longest = max((len(text.encode("utf-8", "replace")) for text in _longest(index)), default=0)
+    # A copy may be in full width, three bytes to a letter.
+    return Scanner(index, rule, 3 * longest + 4096, _fast() if fast else tokenize_batch)
+
+
+def use_fast(num_bytes: int) -> bool:
+    """Tell whether the compiled kernel is there and the corpus large enough to pay for loading it."""
+    from importlib.util import find_spec
+
+    return num_bytes >= _FAST_FROM_BYTES and find_spec("numba") is not None
+
+
+def _fast() -> Tokenizer:
+    from curation.kernels.audit_fast import FastTokenizer
+
+    return FastTokenizer()
+
+
+def _longest(index: OverlapIndex) -> Iterator[str]:
+    # By tokens: the text column may be on disk, and one prompt is enough.
+    if len(index.num_tokens):
+        yield index.texts[int(index.num_tokens.argmax())]
+
+
+def _groups(texts: pa.Array, length: Ints, piece: int) -> Iterator[Ints]:
+    """Batches of documents: ASCII ones together, since they skip a step; long ones each alone."""
+    ascii_only = pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
+    for kind in (True, False):
+        members = np.flatnonzero((ascii_only == kind) & (length <= piece))
+        ends = np.cumsum(length[members])
+        begin = 0
+        while begin < len(members):
+            base = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, base + BATCH_BYTES, "right")))
+            yield members[begin:end]
+            begin = end
+    for i in np.flatnonzero(length > piece):
+        yield np.array([i])
+
+
+def _joined(texts: pa.Array, members: Ints, length: Ints) -> tuple[Bytes, Ints]:
+    """Lay documents one behind the other, a line feed between them."""
+    part = texts
+    if len(members) < len(texts):
+        low, high = int(members[0]), int(members[-1])
+        part = texts.slice(low, len(members)) if high - low + 1 == len(members) else texts.take(pa.array(members))
+    wide = pa.types.is_large_string(texts.type)
+    cuts = pa.array([0, len(part)], pa.int64() if wide else pa.int32())
+    rows = (pa.LargeListArray if wide else pa.ListArray).from_arrays(cuts, part)
+    joined = pc.binary_join(rows, pa.scalar("\n", texts.type))
+    return _bytes_of(joined, 0), np.concatenate([[0], np.cumsum(length[members] + 1)])
+
+
+def _bytes_of(texts: pa.Array, i: int) -> Bytes:
+    wide = pa.types.is_large_string(texts.type)
+    _, offsets, data = texts.buffers()
+    at = np.frombuffer(offsets, np.int64 if wide else np.int32)[texts.offset + i : texts.offset + i + 2]
+    if data is None:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(data, np.uint8)[int(at[0]) : int(at[1])]
+
+
+def pieces(raw: Bytes, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield overlapping byte ranges of a long document, cut where a character begins, if possible at a space."""
+    begin = 0
+    while True:
+        end = len(raw) if len(raw) - begin <= size else _cut(raw, begin + size)
+        yield begin, end
+        if end == len(raw):
+            return
+        begin = max(begin + 1, _cut(raw, end - overlap))
+
+
+def _cut(raw: Bytes, at: int) -> int:
+    low = max(0, at - _SPACE_REACH)
+    spaces = np.flatnonzero((raw[low:at] == 32) | (raw[low:at] == 10))
+    if len(spaces):
+        return low + int(spaces[-1]) + 1
+    while at > 0 and raw[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
