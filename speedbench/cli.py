@@ -18,6 +18,7 @@ COMMANDS = {
     "diversity": ("curation.cli:diversity", "Compare the diversity of a build with Spec-Bench and random choice."),
     "diff": ("curation.dist_cli:diff", "Say what differs between two releases, and the version step that follows."),
     "audit": ("curation.audit.cli:audit", "Look for the benchmark's prompts in a training corpus."),
+    "bench": ("bench.cli:bench", "Measure speculative decoding on an inference engine."),
 }
 
 

@@ -1,0 +1,198 @@
+"""The commands `speedbench bench …`. Each parses, calls one function and prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.errors import BenchError, UnpublishedFigure
+from bench.slices import SLICES
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+by_option = click.option("--by", type=click.Choice(SLICES), multiple=True, help="Add a table by this slice.")
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def bench() -> None:
+    """Measure speculative decoding on an inference engine."""
+
+
+@bench.command()
+@click.argument("config", type=FILE)
+def probe(config: Path) -> None:
+    """Send one request and say what the server of CONFIG tells."""
+    from bench.config import load_config
+    from bench.probe import find_engine, make_composer, make_target
+    from bench.probe import probe as send_probe
+
+    loaded = load_config(config)
+    engine = find_engine(loaded)
+    target = make_target(loaded, engine)
+    click.echo(json.dumps(send_probe(loaded, engine, make_composer(loaded, engine, "probe"), target), indent=1))
+
+
+@bench.command()
+@click.argument("config", type=FILE)
+@click.option("--out", type=FOLDER, required=True, help="Folder of the run; what it holds already is not sent again.")
+@click.option("--retry-failed", is_flag=True, help="Send the conversations that failed once more.")
+@by_option
+@json_option
+def run(config: Path, out: Path, retry_failed: bool, by: tuple[str, ...], as_json: bool) -> None:
+    """Send a split to an engine as CONFIG says, and print the figures."""
+    from bench.config import load_config
+    from bench.progress import shown_progress
+    from bench.runner import run as run_once
+
+    loaded = load_config(config)
+    with shown_progress(loaded.name) as progress:
+        summary = run_once(loaded, out, progress, retry_failed=retry_failed)
+    _print_summary(summary, by, as_json)
+
+
+@bench.command()
+@click.argument("config", type=FILE)
+@click.option("--out", type=FOLDER, required=True, help="Folder of the sweep; finished points are not run again.")
+@json_option
+def sweep(config: Path, out: Path, as_json: bool) -> None:
+    """Run every point of CONFIG's grid: servers x configs x concurrencies."""
+    from bench.config import load_config
+    from bench.progress import shown_progress
+    from bench.sweep import POINT_COLUMNS, run_sweep
+
+    loaded = load_config(config)
+    with shown_progress(loaded.name) as progress:
+        points = run_sweep(loaded, out, progress)
+    _print_rows(points, POINT_COLUMNS, as_json)
+    held = [point["point"] for point in points if not point["published"]]
+    if held:
+        raise UnpublishedFigure(f"{out}: {len(held)} of {len(points)} points are held back: {', '.join(held)}")
+
+
+@bench.command()
+@click.argument("first", type=FOLDER)
+@click.argument("second", type=FOLDER)
+@click.option("--allow", multiple=True, help="A setting that may differ, or a gate that may be shut.")
+@click.option("--by", type=click.Choice(SLICES), default="category", show_default=True)
+@json_option
+def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json: bool) -> None:
+    """Compare two runs over the same conversations: SECOND against FIRST, the baseline."""
+    from bench.compare import compare as compare_sides
+    from bench.compare_tables import comparison_rows
+    from bench.runner import read_side
+    from bench.tables import as_text
+
+    result = compare_sides(read_side(first), read_side(second), allow=allow, by=by)
+    click.echo(json.dumps(result, indent=1) if as_json else as_text(comparison_rows(result, by)))
+
+
+@bench.command()
+@click.option("--qualitative", type=FOLDER, required=True, help="A run over the qualitative split: acceptance.")
+@click.option("--sweep", "sweep_folder", type=FOLDER, required=True, help="A sweep: step latencies.")
+@json_option
+def predict(qualitative: Path, sweep_folder: Path, as_json: bool) -> None:
+    """Predict the speed-up by category, concurrency and input length, and the best draft length."""
+    from bench.predict import PREDICTION_COLUMNS, predict_from
+
+    _print_rows(predict_from(qualitative, sweep_folder), PREDICTION_COLUMNS, as_json)
+
+
+@bench.command()
+@click.argument("result", type=FOLDER)
+@click.option("--against", type=FILE, help="The golden table.")
+@click.option("--write", type=click.Path(dir_okay=False, path_type=Path), help="Write RESULT as a golden table.")
+@json_option
+def gate(result: Path, against: Path | None, write: Path | None, as_json: bool) -> None:
+    """Hold RESULT against a golden table; exit status 1 if a category falls short."""
+    from bench.golden import golden_from, judge
+    from bench.results import RUN, SUMMARY, RunFolder
+
+    folder = RunFolder(result)
+    summary, described = folder.read_json(SUMMARY), folder.read_json(RUN)
+    if write is not None:
+        RunFolder(write.parent).write_json(write.name, golden_from(summary, described))
+    if against is None:
+        return
+    rows = judge(summary, described, json.loads(against.read_text("utf-8")))
+    _print_rows(rows, ("category", "value", "least", "n", "n_golden", "holds"), as_json)
+    short = [row["category"] for row in rows if not row["holds"]]
+    if short:
+        raise BenchError(f"{result}: below {against} in {', '.join(short)}")
+
+
+@bench.command()
+@click.option("--dialect", default="vllm", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=0, show_default=True, help="0 takes a free one, which is printed.")
+@click.option("--acceptance-rates", default="0.8,0.7,0.6", show_default=True, help="AR_1..AR_k; empty: no speculation.")
+@click.option("--tokens", default="20,60", show_default=True, help="Least and most tokens of an answer.")
+@click.option("--step-s", default=0.01, show_default=True)
+@click.option("--step-s-per-stream", default=0.0, show_default=True)
+@click.option("--prefill-s", default=0.0, show_default=True)
+@click.option("--prompt-spread", default=0.0, show_default=True, help="Of a prompt's own rates, on the logit scale.")
+@click.option("--plain-share", default=0.0, show_default=True)
+@click.option("--failed-share", default=0.0, show_default=True)
+@click.option("--merged-share", default=0.0, show_default=True)
+@click.option("--fail-after", default=0, show_default=True, help="Requests after which every one is refused; 0: never.")
+@click.option("--ranks", default=1, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--stamped", is_flag=True, help="Put the server's clock into each chunk.")
+@click.option("--tokenizer", type=FOLDER, help="Write the simulator's tokenizer into this folder.")
+def simulate(host: str, port: int, tokenizer: Path | None, **options: Any) -> None:
+    """Serve a loopback engine with a known acceptance process, until interrupted."""
+    from bench.simulator.options import simulation_from
+    from bench.simulator.server import run_loop, serve
+    from bench.simulator.vocabulary import write_tokenizer
+
+    if tokenizer is not None:
+        write_tokenizer(tokenizer)
+    run_loop()(serve(simulation_from(options), host, port, click.echo))
+
+
+@bench.command()
+@click.option("--streams", default="64,512,2048,4096", show_default=True)
+@click.option("--transport", type=click.Choice(["lean", "aiohttp"]), default="lean", show_default=True)
+@click.option("--seconds", default=5.0, show_default=True, help="Of streaming, at each number of streams.")
+@json_option
+def calibrate(streams: str, transport: str, seconds: float, as_json: bool) -> None:
+    """Measure this client on this host against the simulator."""
+    from bench.calibrate import CALIBRATION_COLUMNS, calibrate_client
+
+    counts = [int(count) for count in streams.split(",")]
+    _print_rows(calibrate_client(counts, transport, seconds), CALIBRATION_COLUMNS, as_json)
+
+
+def _print_summary(summary: Mapping[str, Any], by: tuple[str, ...], as_json: bool) -> None:
+    """Print the tables of a published run; a run that is held back prints its gates and counts only."""
+    from bench.tables import as_text, overall_rows, position_rows, shown, slice_rows, title
+
+    if as_json:
+        click.echo(json.dumps(summary, indent=1))
+    click.echo(f"# {title(summary)}", err=True)
+    counts = summary["overall"]["counts"]
+    told = {key: counts[key] for key in ("conversations", "complete", "requests", "succeeded", "failed")}
+    click.echo("; ".join(f"{key} {shown(value)}" for key, value in told.items()), err=True)
+    for name, (sent, there) in summary["shortfall"].items():
+        click.echo(f"{name}: {sent} of {there} rows", err=True)
+    if not summary["published"]:
+        shut = "; ".join(f"{gate['name']} ({gate['detail']})" for gate in summary["gates"])
+        raise UnpublishedFigure(f"{summary['name']}: no figure is published: {shut}")
+    if not as_json:
+        click.echo(as_text(overall_rows(summary)))
+        click.echo("\n" + as_text(position_rows(summary["overall"]["positions"])))
+        for slice_name in by:
+            click.echo("\n" + as_text(slice_rows(summary, slice_name)))
+
+
+def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:
+    from bench.tables import as_text, shown
+
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        click.echo(as_text([list(columns), *([shown(row.get(column)) for column in columns] for row in rows)]))

@@ -1,0 +1,184 @@
+"""Two runs side by side: paired by conversation, refused where they are not alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.errors import UnlikeRuns, UnpublishedFigure
+from bench.figures.acceptance import AcceptanceLength, TokensPerStep
+from bench.figures.base import Context, all_samples, conversation_values, headline
+from bench.figures.latency import EndToEndLatency, StepLatency, TimeToFirstToken, UserThroughput
+from bench.figures.throughput import OutputThroughput
+from bench.measured import Measured
+from bench.slices import slice_value
+from bench.statistics import paired_intervals
+
+LIKE = (
+    "split.sha256",
+    "chat_format_sha256",
+    "config.engine.dialect",
+    "config.engine.model",
+    "config.engine.model_revision",
+    "config.engine.num_gpus",
+    "config.engine.chat_template_kwargs",
+    "config.engine.synthetic_acceptance",
+    "config.sampling",
+    "config.load",
+    "probe.server.version",
+    "host.gpus",
+    "host.cpu",
+)
+"""Settings that two runs must share; whatever a drafter changes is not among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two runs: what `run.json` and `summary.json` say, and its requests."""
+
+    name: str
+    run: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    requests: Sequence[Measured]
+
+
+def compare(first: Side, second: Side, *, allow: Collection[str] = (), by: str = "category") -> dict[str, Any]:
+    """Return the second run against the first; ratios above 1 mean that it has more.
+
+    Parameters
+    ----------
+    allow
+        Settings that may differ.
+    by
+        The slice whose values get a line each.
+
+    Raises
+    ------
+    UnlikeRuns
+        If a setting differs that is not allowed to; named with both values.
+    UnpublishedFigure
+        If a gate holds one of the runs back.
+    """
+    for side in (first, second):
+        shut = [gate["name"] for gate in side.summary["gates"] if gate["name"] not in allow]
+        if shut:
+            raise UnpublishedFigure(f"{side.name}: held back by {', '.join(shut)}; see its summary")
+    _refuse_unlike(first, second, allow)
+    return {
+        "first": first.name,
+        "second": second.name,
+        "synthetic_prompts": bool(first.summary["synthetic_prompts"] or second.summary["synthetic_prompts"]),
+        "speed_up": _speed_up(first.requests, second.requests),
+        "acceptance_length": [headline(AcceptanceLength(), side.requests) for side in (first, second)],
+        "ttft_p50_s": [_median(TimeToFirstToken(), side.requests) for side in (first, second)],
+        "by": {
+            value: _speed_up(a, b) | {"acceptance_length": headline(AcceptanceLength(), b)}
+            for value, (a, b) in _both(first.requests, second.requests, by).items()
+        },
+    }
+
+
+def _refuse_unlike(first: Side, second: Side, allow: Collection[str]) -> None:
+    for path in LIKE:
+        a, b = _at(first.run, path), _at(second.run, path)
+        if a != b and path not in allow:
+            raise UnlikeRuns(
+                f"{first.name} and {second.name} differ in {path}: {a!r} and {b!r}; "
+                f"run them alike, or allow it with --allow {path}"
+            )
+
+
+def _at(values: Any, path: str) -> Any:
+    for key in path.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
+
+
+def _both(
+    first: Sequence[Measured], second: Sequence[Measured], by: str
+) -> dict[str, tuple[list[Measured], list[Measured]]]:
+    groups = dict[str, tuple[list[Measured], list[Measured]]]()
+    for side, requests in enumerate((first, second)):
+        for request in requests:
+            groups.setdefault(slice_value(request, by), ([], []))[side].append(request)
+    return dict(sorted(groups.items()))
+
+
+def _speed_up(first: Sequence[Measured], second: Sequence[Measured]) -> dict[str, Any]:
+    """Return the measured speed-ups with intervals, and the analytic one with its gap."""
+    user = _paired(_rates(first), _rates(second))
+    whole = [OutputThroughput().value(requests, Context()) for requests in (first, second)]
+    analytic = analytic_speed_up(first, second)
+    measured = user["ratio"]["value"] if user else None
+    return {
+        "user_tps": user,
+        "e2e_s": _paired(_per_conversation(EndToEndLatency(), first), _per_conversation(EndToEndLatency(), second)),
+        "output_tps": whole[1] / whole[0] if whole[0] and whole[1] else None,
+        "analytic": analytic,
+        "analytic_gap": analytic / measured - 1.0 if analytic and measured else None,
+    }
+
+
+def analytic_speed_up(baseline: Sequence[Measured], speculative: Sequence[Measured]) -> float | None:
+    """Return ``t_ar * AL / t_sd``: step latencies of both runs, and tokens a step of the speculative one.
+
+    Tokens a step count the steps without a draft where they are told, for their time is in the mean latency too.
+    """
+    t_ar, t_sd = (all_samples(StepLatency(), requests) for requests in (baseline, speculative))
+    length = _pooled_length(speculative)
+    if not len(t_ar) or not len(t_sd) or length is None:
+        return None
+    return float(t_ar.mean() * length / t_sd.mean())
+
+
+def _pooled_length(requests: Sequence[Measured]) -> float | None:
+    for figure in (TokensPerStep(), AcceptanceLength()):
+        terms = [t for t in map(figure.terms, requests) if t is not None]
+        if terms and sum(t[1] for t in terms):
+            return sum(t[0] for t in terms) / sum(t[1] for t in terms)
+    return None
+
+
+Values = dict[tuple[str, int], tuple[str, float]]
+"""Category and value of each conversation."""
+
+
+def _rates(requests: Sequence[Measured]) -> Values:
+    return _per_conversation(UserThroughput(), requests)
+
+
+def _per_conversation(figure: UserThroughput | EndToEndLatency, requests: Sequence[Measured]) -> Values:
+    """Return the mean over the turns of each conversation."""
+    samples = dict[tuple[str, int], list[float]]()
+    categories = dict[tuple[str, int], str]()
+    for request in requests:
+        samples.setdefault(request.conversation, []).extend(figure.samples(request))
+        categories[request.conversation] = request.trace.slices.get("category", "")
+    return {key: (categories[key], float(np.mean(values))) for key, values in samples.items() if values}
+
+
+def _paired(first: Values, second: Values) -> dict[str, Any] | None:
+    pairs = sorted(first.keys() & second.keys())
+    if not pairs:
+        return None
+    groups = dict[str, list[tuple[float, float]]]()
+    for key in pairs:
+        groups.setdefault(first[key][0], []).append((first[key][1], second[key][1]))
+    columns = {name: np.array(rows, np.float64) for name, rows in groups.items()}
+    a: dict[str, NDArray[np.float64]] = {name: rows[:, 0] for name, rows in columns.items()}
+    b: dict[str, NDArray[np.float64]] = {name: rows[:, 1] for name, rows in columns.items()}
+    return asdict(paired_intervals(a, b)) | {"pairs": len(pairs), "unpaired": len(first.keys() ^ second.keys())}
+
+
+def _median(figure: TimeToFirstToken, requests: Sequence[Measured]) -> float | None:
+    values = all_samples(figure, requests)
+    return float(np.median(values)) if len(values) else None
+
+
+def acceptance_by_conversation(requests: Sequence[Measured]) -> dict[tuple[str, int], float]:
+    """Return the acceptance length of each conversation."""
+    return conversation_values(AcceptanceLength(), requests)

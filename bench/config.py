@@ -1,0 +1,191 @@
+"""The configuration of a run: one TOML file, every key known, digested."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bench.engines.base import Sampling
+from bench.errors import ConfigError
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """A frozen table; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ServeConfig(Section):
+    """A server that the runner starts and stops."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    health: str = Field("/health", description="path that answers 200 once the engine is up")
+    env: dict[str, str] = {}
+    startup_s: float = Field(900.0, gt=0)
+    shutdown_s: float = Field(30.0, gt=0)
+
+
+class EngineConfig(Section):
+    """The server, how it is spoken to, and what is known of it."""
+
+    dialect: str = Field(description="a name of bench.engines.registry")
+    url: str = Field(pattern=r"^https?://")
+    model: str = "default"
+    tokenizer: str = Field("", description="folder with tokenizer.json and the chat template; needed for ids")
+    chat_template_kwargs: dict[str, Any] = {}
+    draft_length: int | None = Field(None, ge=0, description="k as the server was started; 0: no speculation")
+    draft_model: str = ""
+    model_revision: str = ""
+    draft_revision: str = ""
+    num_gpus: int | None = Field(None, ge=1)
+    synthetic_acceptance: bool = Field(False, description="the server makes acceptance up; no figure is published")
+    flags: tuple[str, ...] = Field((), description="how the server was started, where the runner did not start it")
+    headers: dict[str, str] = {}
+    api_key_env: str = Field("", description="environment variable that holds the key; the key itself is never kept")
+    serve: ServeConfig | None = None
+
+    @property
+    def speculative(self) -> bool:
+        """Whether the server speculates, as far as the configuration tells."""
+        return self.draft_length != 0
+
+
+class DataConfig(Section):
+    """The rows that are sent."""
+
+    format: Literal["dist", "spec_bench", "mt_bench", "jsonl", "random"] = "dist"
+    path: str = Field("", description="DIST, or the file of another format")
+    config: str = Field("qualitative", description="config of a DIST")
+    limit: int | None = Field(None, ge=1, description="first rows of each category")
+    allow_partial: bool = Field(False, description="leave placeholder rows out and say how many")
+    first_turn_only: bool = False
+    random_rows: int = Field(64, ge=1)
+    random_isl: int = Field(256, ge=1, description="tokens of a random prompt")
+    seed: int = 0
+
+
+class LoadConfig(Section):
+    """How the requests arrive."""
+
+    mode: Literal["closed", "constant", "poisson", "gamma", "trace"] = "closed"
+    concurrency: int = Field(1, ge=1, description="conversations at once in a closed loop")
+    rate_per_s: float | None = Field(None, gt=0)
+    shape: float = Field(1.0, gt=0, description="of gamma gaps")
+    trace: str = Field("", description="file with one arrival a line, seconds")
+    seed: int = 0
+    repeats: int = Field(1, ge=1)
+    warmup_requests: int = Field(8, ge=0)
+    cache: Literal["cold", "warm"] = "cold"
+
+    @model_validator(mode="after")
+    def _stated(self) -> LoadConfig:
+        if self.mode in ("constant", "poisson", "gamma") and self.rate_per_s is None:
+            raise ValueError(f"load.rate_per_s must be given for mode {self.mode}")
+        if self.mode == "trace" and not self.trace:
+            raise ValueError("load.trace must name a file for mode trace")
+        return self
+
+
+class SamplingConfig(Section):
+    """How tokens are drawn."""
+
+    max_tokens: int = Field(1024, ge=1)
+    temperature: float = Field(0.0, ge=0)
+    top_p: float = Field(1.0, gt=0, le=1)
+    seed: int = 0
+    ignore_eos: bool = False
+
+    def sampling(self) -> Sampling:
+        """Return the settings as engines take them."""
+        return Sampling(self.max_tokens, self.temperature, self.top_p, self.seed, self.ignore_eos)
+
+
+class ClientConfig(Section):
+    """The client itself; not part of the digest."""
+
+    transport: Literal["lean", "aiohttp"] = "lean"
+    workers: int | None = Field(None, ge=1, description="default: cores less one")
+    request_timeout_s: float = Field(600.0, gt=0)
+
+
+class LimitsConfig(Section):
+    """Goodput limits, and when a run or its figures are refused."""
+
+    ttft_s: float | None = Field(None, gt=0)
+    tpot_s: float | None = Field(None, gt=0)
+    max_failed_share: Share = 0.05
+    max_consecutive_failures: int = Field(20, ge=1, description="after as many the engine counts as gone")
+    min_coverage: Share = Field(0.9, description="share of requests with acceptance counters below which none is shown")
+    max_looping_share: Share = 0.2
+    max_run_s: float | None = Field(None, gt=0)
+
+
+class ServerVariant(Section):
+    """One way to start or find the server in a sweep; the fields replace those of `engine`."""
+
+    name: str
+    url: str | None = Field(None, pattern=r"^https?://")
+    draft_length: int | None = Field(None, ge=0)
+    flags: tuple[str, ...] = ()
+    serve: ServeConfig | None = None
+
+
+class SweepConfig(Section):
+    """The grid of a sweep: servers x configs x concurrencies."""
+
+    concurrency: tuple[int, ...] = (1, 8, 64)
+    config: tuple[str, ...] = Field((), description="configs of the DIST; empty: the one of [data]")
+    servers: tuple[ServerVariant, ...] = ()
+
+
+class BenchConfig(Section):
+    """One run, whole."""
+
+    name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    engine: EngineConfig
+    data: DataConfig = DataConfig()
+    load: LoadConfig = LoadConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    client: ClientConfig = ClientConfig()
+    limits: LimitsConfig = LimitsConfig()
+    sweep: SweepConfig | None = None
+
+    def digest(self) -> str:
+        """Return the SHA-256 of everything that can change a trace: all but the client, the limits and the sweep."""
+        values = self.model_dump(mode="json", exclude={"client", "limits", "sweep"})
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_config(path: str | Path) -> BenchConfig:
+    """Return the configuration in a TOML file.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, it is not TOML, or a field is unknown, missing or out of range.
+    """
+    try:
+        values = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; give the path of a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    return parse_config(values, str(path))
+
+
+def parse_config(values: dict[str, Any], where: str) -> BenchConfig:
+    """Return the configuration in parsed values; `where` names them in errors."""
+    try:
+        return BenchConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "configuration"
+        raise ConfigError(f"{where}: {field}: {first['msg']}") from None

@@ -1,0 +1,72 @@
+"""A golden table of acceptance lengths, and the gate of an engine's CI against it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.errors import BenchError, UnpublishedFigure
+
+DEFAULT_SHARE = 0.90
+
+
+def golden_from(summary: Mapping[str, Any], run: Mapping[str, Any], share: float = DEFAULT_SHARE) -> dict[str, Any]:
+    """Return the table that a published result makes: acceptance length (mean over conversations) by category.
+
+    Raises
+    ------
+    UnpublishedFigure
+        If a gate holds the result back.
+    """
+    _refuse_unpublished(summary)
+    categories = {
+        name: {"acceptance_length": length, "n": table["figures"]["acceptance_length"]["n"]}
+        for name, table in summary["by"]["category"].items()
+        if (length := table["figures"]["acceptance_length"]["request_mean"]) is not None
+    }
+    if not categories:
+        raise BenchError(f"{summary['name']}: tells no acceptance length")
+    return {
+        "share": share,
+        "split_sha256": run["split"]["sha256"],
+        "source": summary["evidence"]["source"],
+        "sampling": run["config"]["sampling"],
+        "categories": categories,
+    }
+
+
+def judge(summary: Mapping[str, Any], run: Mapping[str, Any], golden: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a line for each category of the golden table: its value, the reference, and whether it holds.
+
+    A category holds if it has all conversations of the reference and at least `share` of its acceptance length.
+
+    Raises
+    ------
+    UnpublishedFigure
+        If a gate holds the result back.
+    BenchError
+        If the result is over other rows or another sampling than the table.
+    """
+    _refuse_unpublished(summary)
+    for name, ours, theirs in (
+        ("split", run["split"]["sha256"], golden["split_sha256"]),
+        ("sampling", run["config"]["sampling"], golden["sampling"]),
+    ):
+        if ours != theirs:
+            raise BenchError(f"{summary['name']}: its {name} is {ours}, the golden table's {theirs}: not comparable")
+    rows = []
+    for name, reference in golden["categories"].items():
+        figure = summary["by"]["category"].get(name, {}).get("figures", {}).get("acceptance_length", {})
+        value, n = figure.get("request_mean"), figure.get("n", 0)
+        least = golden["share"] * reference["acceptance_length"]
+        holds = value is not None and n >= reference["n"] and value >= least
+        rows.append(
+            {"category": name, "value": value, "least": least, "n": n, "n_golden": reference["n"], "holds": holds}
+        )
+    return rows
+
+
+def _refuse_unpublished(summary: Mapping[str, Any]) -> None:
+    if not summary["published"]:
+        shut = "; ".join(f"{gate['name']}: {gate['detail']}" for gate in summary["gates"])
+        raise UnpublishedFigure(f"{summary['name']}: held back by {shut}")

@@ -1,0 +1,46 @@
+"""Runs a server and ends it with the runner: `python -m bench.guard COMMAND...`, held by its standard input.
+
+The runner keeps the other end of the pipe. Whatever becomes of it, the pipe closes and the server's whole process
+group is ended, so that a runner that was killed leaves no orphan on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+GRACE_S = 20.0
+
+
+def main(command: list[str]) -> int:
+    """Run the command until it ends or standard input closes; return its exit status."""
+    process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL)
+    threading.Thread(target=_end_with_stdin, args=(process,), daemon=True).start()
+    status = process.wait()
+    _signal(process.pid, signal.SIGKILL)  # children that outlived their parent
+    return status
+
+
+def _end_with_stdin(process: subprocess.Popen[bytes]) -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    _signal(process.pid, signal.SIGTERM)
+    until = time.perf_counter() + GRACE_S
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(max(until - time.perf_counter(), 0.0))
+    _signal(process.pid, signal.SIGKILL)
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""One request ahead of a run: what this server tells. Absent is not zero."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import asdict
+from typing import Any
+
+from bench.acceptance import engine_totals, normal_form
+from bench.answer import Answer
+from bench.config import BenchConfig
+from bench.engines.base import Engine, parse_answer
+from bench.engines.registry import ENGINES
+from bench.errors import ConfigError, EngineError
+from bench.prompts import Composer, load_chat_format
+from bench.server import read_counters, read_info, route_url
+from bench.split import Conversation
+from bench.transport.base import Target, unframe
+from bench.transport.registry import make_transport
+
+PROBE_TEXT = "Count from one to twenty in words, and then say which of them has the most letters."
+
+
+def find_engine(config: BenchConfig) -> Engine:
+    """Return the engine that a configuration names.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of this name.
+    """
+    engine = ENGINES.get(config.engine.dialect)
+    if engine is None:
+        raise ConfigError(f"engine.dialect: no {config.engine.dialect!r}; known are {', '.join(ENGINES)}")
+    return engine
+
+
+def make_target(config: BenchConfig, engine: Engine) -> Target:
+    """Return where the requests of a run go.
+
+    Raises
+    ------
+    ConfigError
+        If the environment lacks the key that `engine.api_key_env` names.
+    """
+    pairs = {**engine.headers(), **config.engine.headers, **_key_header(config)}
+    return Target(route_url(config.engine.url, engine.route), tuple(pairs.items()), config.client.request_timeout_s)
+
+
+def _key_header(config: BenchConfig) -> dict[str, str]:
+    name = config.engine.api_key_env
+    if not name:
+        return {}
+    if name not in os.environ:
+        raise ConfigError(f"engine.api_key_env: the environment has no {name}")
+    return {"Authorization": f"Bearer {os.environ[name]}"}
+
+
+def make_composer(config: BenchConfig, engine: Engine, salt: str) -> Composer:
+    """Return what writes the requests of a run."""
+    kwargs = config.engine.chat_template_kwargs
+    chat = load_chat_format(config.engine.tokenizer, kwargs) if config.engine.tokenizer else None
+    return Composer(engine, config.engine.model, config.sampling.sampling(), chat, kwargs, salt)
+
+
+def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Target) -> dict[str, Any]:
+    """Send one request and return what the server told of it.
+
+    Raises
+    ------
+    EngineError
+        If it failed: with what the server said.
+    """
+    prompt = composer.first(Conversation("probe", (PROBE_TEXT,)))
+    answer = asyncio.run(_ask(config, engine, composer.body(prompt, "probe"), target))
+    if answer.error:
+        raise EngineError(f"{target.url}: the probe failed: {answer.error}")
+    form = normal_form(answer, speculative=config.engine.speculative)
+    return {
+        "told": {
+            "token_ids": answer.token_ids is not None,
+            "usage": answer.usage.completion_tokens is not None,
+            "cached_tokens": answer.usage.cached_tokens is not None,
+            "request_counters": engine_totals(answer) is not None,
+            "acceptance_source": form.source if form else None,
+            "server_counters": read_counters(config.engine.url, engine.metrics_path) is not None,
+        },
+        "usage": asdict(answer.usage),
+        "finish_reason": answer.finish_reason,
+        "text": answer.text[:200],
+        "server": read_info(config.engine.url, engine.info_path),
+    }
+
+
+async def _ask(config: BenchConfig, engine: Engine, body: bytes, target: Target) -> Answer:
+    transport = make_transport(config.client.transport, target)
+    await transport.connect(1)
+    try:
+        reading = await transport.send(body)
+    finally:
+        await transport.close()
+    try:
+        status, reads = unframe(reading)
+    except ValueError as error:
+        return Answer(error=str(error))
+    return parse_answer(engine, reads, status, reading.error)

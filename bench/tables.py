@@ -1,0 +1,106 @@
+"""Tables of a summary as rows of text, for a terminal or a file. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MARK_SYNTHETIC = "SYNTHETIC PROMPTS"
+MARK_ACCEPTANCE = "SYNTHETIC ACCEPTANCE"
+
+_RATIOS = ("acceptance_length", "tokens_per_step", "acceptance_rate", "rejected_drafts_per_token")
+_SAMPLES = ("ttft_s", "ttft_from_intended_s", "step_latency_s", "tpot_s", "user_tps", "e2e_s")
+
+Row = list[str]
+
+
+def shown(value: Any) -> str:
+    """Return a value as a table shows it; n/a for None."""
+    if value is None:
+        return "n/a"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return str(value)
+
+
+def bounds(interval: Mapping[str, Any] | None) -> str:
+    """Return ``[low, high]``, or why there is none."""
+    if interval is None:
+        return "n/a"
+    if interval["low"] is None:
+        return str(interval["note"])
+    return f"[{interval['low']:.4f}, {interval['high']:.4f}]"
+
+
+def title(summary: Mapping[str, Any]) -> str:
+    """Return the name of a run with the marks that every table of it must carry."""
+    marks = []
+    if summary["synthetic_prompts"]:
+        marks.append(MARK_SYNTHETIC)
+    if summary["synthetic_acceptance"]:
+        marks.append(MARK_ACCEPTANCE)
+    return " ".join([summary["name"], *(f"[{mark}]" for mark in marks)])
+
+
+def overall_rows(summary: Mapping[str, Any]) -> list[Row]:
+    """Return the figures of the whole run, each under the name of its aggregation."""
+    rows = [["figure", "aggregation", "value", "95 % interval", "n"]]
+    overall, run = summary["overall"], summary["run"]
+    for name in _RATIOS:
+        row = overall["figures"][name]
+        headline = overall["headline"][name]
+        rows.append([name, "headline", shown(headline["value"]), bounds(headline["interval"]), str(row["n"])])
+        rows += [
+            [name, kind, shown(row[kind]), bounds(row[f"{kind}_interval"]), str(row["n"])]
+            for kind in ("request_mean", "pooled")
+        ]
+    for name in _SAMPLES:
+        row = overall["figures"][name]
+        rows += [[name, kind, shown(row[kind]), "", str(row["n"])] for kind in ("mean", "p50", "p90", "p99")]
+    for name, row in run.items():
+        if name != "steady_state":
+            rows.append([name, "run", shown(row["value"]), bounds(row["interval"]), str(len(row["runs"]))])
+    return rows
+
+
+def slice_rows(summary: Mapping[str, Any], by: str) -> list[Row]:
+    """Return a line for each value of a slice, with n and output lengths; none if the run has no such slice."""
+    groups = summary["by"].get(by, {})
+    head = [by, "conversations", "failed", "mean_output_tokens", "acceptance_length", "95 % interval"]
+    rows = [[*head, "acceptance_rate", "ttft_s p50", "step_latency_s mean", "user_tps p50"]]
+    for value, table in groups.items():
+        counts, figures = table["counts"], table["figures"]
+        length = figures["acceptance_length"]
+        rows.append(
+            [
+                value,
+                str(length["n"] or counts["conversations"]),
+                str(counts["failed"]),
+                shown(counts["mean_output_tokens"]),
+                shown(length["request_mean"]),
+                bounds(length["request_mean_interval"]),
+                shown(figures["acceptance_rate"]["pooled"]),
+                shown(figures["ttft_s"]["p50"]),
+                shown(figures["step_latency_s"]["mean"]),
+                shown(figures["user_tps"]["p50"]),
+            ]
+        )
+    return rows
+
+
+def position_rows(positions: Mapping[str, Any] | None) -> list[Row]:
+    """Return AR_i, AR_i_drafted and survival by position; only the head where there is no histogram."""
+    rows = [["position", "acceptance_rate", "acceptance_rate_drafted", "survival"]]
+    if positions is None or positions["acceptance_rates"] is None:
+        return rows
+    drafted = positions["drafted_acceptance_rates"] or [None] * len(positions["acceptance_rates"])
+    survival = positions["survival"]
+    for i, rate in enumerate(positions["acceptance_rates"]):
+        kept = survival[i + 1] / survival[0] if survival[0] else None
+        rows.append([str(i + 1), shown(rate), shown(drafted[i]), shown(kept)])
+    return rows
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Return rows as tab-separated lines."""
+    return "\n".join("\t".join(row) for row in rows)
