@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -46,10 +45,13 @@ def read_references(references: Iterable[ReferenceConfig], mirror: Path | None) 
     """
     for config in references:
         found = False
-        for name, file in _files(config, mirror):
-            found = True
-            with file:
-                yield from _texts(config, name, file)
+        try:
+            for name, file in _files(config, mirror):
+                found = True
+                with file:
+                    yield from _texts(config, name, file)
+        except OSError as error:
+            raise BuildError(f"reference {config.name}: {config.path} cannot be read: {_first_line(error)}") from None
         if not found:
             raise BuildError(f"reference {config.name}: no file matches {config.path}: correct the path in the recipe")
 
@@ -68,15 +70,11 @@ def _files(config: ReferenceConfig, mirror: Path | None) -> Iterator[tuple[str, 
 
 def _hub_files(config: ReferenceConfig) -> Iterator[tuple[str, IO[bytes]]]:
     from huggingface_hub import HfFileSystem
-    from huggingface_hub.errors import HfHubHTTPError
 
     hub = HfFileSystem()
-    try:
-        for path in sorted(hub.glob(config.path)):
-            yield posixpath.basename(path), hub.open(path, "rb")
-    except (OSError, HfHubHTTPError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BuildError(f"reference {config.name}: {config.path} cannot be read from the Hub: {reason}") from None
+    for path in sorted(hub.glob(config.path)):
+        # datasets/org/name@revision/path: the last part names the file in its repository.
+        yield path.split("/", 3)[-1], hub.open(path, "rb")
 
 
 def _texts(config: ReferenceConfig, name: str, file: IO[bytes]) -> Iterator[ReferenceText]:
@@ -160,6 +158,10 @@ def _parquet_rows(config: ReferenceConfig, name: str, file: IO[bytes]) -> Iterat
                 yield line, row
     except (OSError, ValueError) as error:
         raise BuildError(f"reference {config.name}: {name} is no parquet file that can be read: {error}") from None
+
+
+def _first_line(error: OSError) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _parsed(config: ReferenceConfig, where: str, text: bytes) -> Any:

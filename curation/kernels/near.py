@@ -30,6 +30,7 @@ Mask = NDArray[np.bool_]
 _CROWD = 64
 _ITEM_BLOCK = 512  # items between two looks at what has died
 _PAIR_CHUNK = 1 << 22  # candidate pairs in memory at a time
+_ROW_BITS = 27  # of a key, for the sort
 _FREQUENCY_BITS = 20
 _SLACK = 1e-9  # over the rounding of threshold * size, so that a filter errs towards a candidate
 
@@ -71,8 +72,14 @@ class _Postings:
         return _Postings(self.keys[kept], self.items[kept], self.left[kept])
 
     def sorted(self) -> _Postings:
-        # Stable, and rows come in the order of items: within a key the items ascend.
-        order = np.argsort(self.keys, kind="stable")
+        """Return the rows by key, and within a key in the order in which they were."""
+        if len(self.keys) > 1 << _ROW_BITS:
+            order = np.argsort(self.keys, kind="stable")
+        else:
+            # The place of the row in the bits that `_cut` left free: one plain sort, several times as fast.
+            packed = self.keys | np.arange(len(self.keys), dtype=np.uint64)
+            packed.sort()
+            order = (packed & np.uint64((1 << _ROW_BITS) - 1)).astype(np.int64)
         return _Postings(self.keys[order], self.items[order], self.left[order])
 
     def plus(self, other: _Postings) -> _Postings:
@@ -162,7 +169,7 @@ class NearIndex:
 
     def _band_rows(self, sets: ShingleSets, signature: U32) -> _Postings:
         filled = np.flatnonzero(sets.sizes > 0).astype(np.int32)
-        keys = band_keys(signature[filled], self.bands).ravel()
+        keys = _cut(band_keys(signature[filled], self.bands).ravel())
         items = np.repeat(filled, self.bands.num_bands)
         return _Postings(keys, items, sets.sizes[items].astype(np.int32))
 
@@ -190,7 +197,7 @@ class NearIndex:
         lengths = sizes - np.ceil(self.threshold * sizes - _SLACK).astype(np.int64) + 1
         inside = places < np.repeat(lengths, sizes)
         left = np.repeat(sizes, sizes)[inside] - places[inside]
-        return values[inside], members[owners[inside]].astype(np.int32), left.astype(np.int32)
+        return _cut(values[inside]), members[owners[inside]].astype(np.int32), left.astype(np.int32)
 
 
 def greedy_duplicates(index: NearIndex) -> Duplicates:
@@ -286,6 +293,11 @@ def _in_chunks(probes: _Probes) -> Iterator[_Probes]:
     for end in np.unique(ends).tolist():
         yield probes.part(slice(first, end))
         first = end
+
+
+def _cut(keys: U64) -> U64:
+    """Return keys with their last bits 0. That two keys become one by it is rare, and costs a look, never a verdict."""
+    return keys >> np.uint64(_ROW_BITS) << np.uint64(_ROW_BITS)
 
 
 def _runs(keys: U64) -> tuple[Indices, Indices]:
