@@ -16,6 +16,7 @@ COMMANDS = {
     "pull": ("sources.cli:pull", "Fetch the pinned files into the cache, verified and resumable."),
     "build": ("curation.cli:build", "Build the splits of a recipe."),
     "diversity": ("curation.cli:diversity", "Compare the diversity of a build with Spec-Bench and random choice."),
+    "export": ("curation.dist_cli:export", "Write the prompts in the form that other tools read."),
     "diff": ("curation.dist_cli:diff", "Say what differs between two releases, and the version step that follows."),
     "audit": ("curation.audit.cli:audit", "Look for the benchmark's prompts in a training corpus."),
     "bench": ("bench.cli:bench", "Measure speculative decoding on an inference engine."),
