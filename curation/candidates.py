@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from curation.errors import RecipeError
+from curation.recipe import Recipe
 from curation.stages.base import Drop
 from sources.base import Record, Rejected, Source
 from sources.origins import Origin, ResolvedFiles, open_source, resolve
+from sources.passages import PassageSource
+from sources.registry import SOURCES
 
 STAGE = "read"
 
+SourceT = TypeVar("SourceT", bound=Source | PassageSource)
+
 
 @dataclass(frozen=True, slots=True)
-class OpenSource:
-    """A source and where its files lie."""
+class OpenSource(Generic[SourceT]):
+    """A source of either split, and where its files lie."""
 
-    source: Source
+    source: SourceT
     resolved: ResolvedFiles
 
     @property
@@ -26,7 +33,11 @@ class OpenSource:
         return tuple(Drop(f"{name}:{a.path}", STAGE, "the file is absent", a.remedy) for a in self.resolved.absent)
 
 
-def open_sources(sources: Iterable[Source], origin: Origin, *, allow_short: bool) -> tuple[OpenSource, ...]:
+AnyOpen = OpenSource[Source] | OpenSource[PassageSource]
+"""An opened source of either split."""
+
+
+def open_sources(sources: Iterable[SourceT], origin: Origin, *, allow_short: bool) -> tuple[OpenSource[SourceT], ...]:
     """Resolve the files of all sources before a row of any is read.
 
     Raises
@@ -37,12 +48,42 @@ def open_sources(sources: Iterable[Source], origin: Origin, *, allow_short: bool
     return tuple(OpenSource(s, resolve(origin, s.spec, allow_short=allow_short)) for s in sources)
 
 
-def file_digests(opened: Iterable[OpenSource]) -> dict[str, dict[str, str]]:
+def chosen_sources(recipe: Recipe, offered: Sequence[SourceT]) -> tuple[SourceT, ...]:
+    """Return the sources of the recipe's list that a split can use; all of them where it has none.
+
+    Raises
+    ------
+    RecipeError
+        If the recipe names a source that is not registered.
+    """
+    unknown = sorted(set(recipe.sources) - set(SOURCES))
+    if unknown:
+        raise RecipeError(f"recipe {recipe.name}: sources: no source {unknown[0]!r}; see `speedbench sources list`")
+    return tuple(s for s in offered if not recipe.sources or s.spec.name in recipe.sources)
+
+
+def require_sources(sources: Sequence[Source | PassageSource], origin: Origin, *, allow_short: bool) -> None:
+    """Refuse, before a byte is fetched, if any source of the build cannot be read; one report of all that cannot.
+
+    Raises
+    ------
+    SourceError
+        Names every source that is gated, moved or out of reach, with what to do.
+    """
+    from sources.access import check_access, require_access
+    from sources.fetch import HubOrigin
+
+    if isinstance(origin, HubOrigin):
+        specs = list({s.spec.name: s.spec for s in sources}.values())
+        require_access(check_access(specs, origin), allow_short=allow_short)
+
+
+def file_digests(opened: Iterable[AnyOpen]) -> dict[str, dict[str, str]]:
     """Return source -> path -> SHA-256 of all files, for the manifest and the key of what is made of them."""
     return {o.source.spec.name: dict(o.resolved.digests) for o in opened}
 
 
-def read_records(opened: Sequence[OpenSource]) -> tuple[list[Record], list[Drop]]:
+def read_records(opened: Sequence[OpenSource[Source]]) -> tuple[list[Record], list[Drop]]:
     """Parse all sources; return their records, and a ledger row for each row that was rejected."""
     records: list[Record] = []
     drops: list[Drop] = []
@@ -65,7 +106,7 @@ def rejection_drops(name: str, rejected: Iterable[Rejected]) -> list[Drop]:
     return [Drop(f"{name}:{r.file}:{r.line}", STAGE, r.reason) for r in ordered]
 
 
-def revisions(opened: Iterable[OpenSource]) -> Mapping[str, str]:
+def revisions(opened: Iterable[AnyOpen]) -> Mapping[str, str]:
     """Return name -> revision of each source: of the spec or the lock, "" while it is not pinned."""
     from sources.lock import source_revision
 

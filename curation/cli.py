@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from sources.origins import Origin
 
 PARTS = ("qualitative", "throughput")
 
@@ -30,21 +37,37 @@ def build(
     estimate: bool,
 ) -> None:
     """Build the splits of RECIPE (v1, v1-offline, demo, or a path) into --out."""
-    from curation.pipeline import Options, build_splits, estimate_build
+    from curation.options import Options
+    from curation.pipeline import build_splits
+    from curation.qualitative import estimate_qualitative
     from curation.recipe import load_recipe
-    from sources.cli import origin_of
 
-    options = Options(
-        origin=origin_of(mirror, samples=samples),
-        parts=(only,) if only else PARTS,
-        allow_short=allow_short,
-        workers=workers,
-    )
-    if estimate:
-        click.echo(json.dumps(estimate_build(load_recipe(recipe), options)))
-        return
-    build_splits(load_recipe(recipe), out, options)
+    chosen = load_recipe(recipe)
+    with origin_of(mirror, samples=samples) as origin:
+        options = Options(origin, parts=(only,) if only else PARTS, allow_short=allow_short, workers=workers)
+        if estimate:
+            click.echo(json.dumps(asdict(estimate_qualitative(chosen, options))))
+            return
+        build_splits(chosen, out, options)
     click.echo(str(out / "dist"))
+
+
+@contextmanager
+def origin_of(mirror: Path | None, *, samples: bool) -> Iterator[Origin]:
+    """Yield where records come from: a mirror, the samples, or else the Hub, with bars while it downloads."""
+    from sources.fetch import HubOrigin
+    from sources.origins import MirrorOrigin, SamplesOrigin
+    from sources.progress import download_bars
+
+    if mirror is not None and samples:
+        raise click.UsageError("--mirror and --samples exclude each other")
+    if mirror is not None:
+        yield MirrorOrigin(mirror)
+    elif samples:
+        yield SamplesOrigin()
+    else:
+        with download_bars() as bars:
+            yield HubOrigin(progress=bars)
 
 
 @click.command()
@@ -54,7 +77,7 @@ def build(
 @click.option("--allow-partial", is_flag=True, help="Leave placeholder rows out, and say how many.")
 def diversity(dist: str, plot: Path | None, as_json: bool, allow_partial: bool) -> None:
     """Compare the qualitative split of DIST with Spec-Bench, random choice, greedy choice and the bound."""
-    from curation.diversity import measure_diversity
+    from curation.diversity_input import measure_diversity
     from curation.diversity_report import as_document, as_text, write_plot
 
     report = measure_diversity(dist, allow_partial=allow_partial)

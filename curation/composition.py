@@ -72,7 +72,7 @@ class Composition:
     input_lengths: Mapping[str, InputLength]
 
 
-def composition(rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str]) -> Composition:
+def composition(rows: Sequence[Mapping[str, Any]], languages: Sequence[str]) -> Composition:
     """Return the composition of published rows.
 
     Parameters
@@ -80,7 +80,7 @@ def composition(rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str])
     rows
         Published rows, their text in place.
     languages
-        BCP 47 language of a row's text by its first record id.
+        BCP 47 language of each row's text, "" where its source declares none.
     """
     return Composition(
         rows=len(rows),
@@ -91,8 +91,8 @@ def composition(rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str])
             name for row in rows if row["category"] == "coding" for name in programming_languages(row)
         ),
         languages=_counts(
-            languages.get(row["record_ids"][0], "")
-            for row in rows
+            language
+            for row, language in zip(rows, languages, strict=True)
             if row["category"] in ("multilingual", "translation")
         ),
         input_lengths=input_lengths(rows),

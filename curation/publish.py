@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from cards.facts import ConfigFacts, SourceFacts
 from curation.rows import source_names, with_placeholders
 from curation.schema import SPLIT_SCHEMA
-from curation.store import BuildFolder, write_batches, write_table
+from curation.store import BuildFolder, parquet_writer, write_table
 from sources.base import SourceSpec
 
 ROWS_PER_BATCH = 64
@@ -27,29 +28,42 @@ def write_config(folder: BuildFolder, config: str, rows: pa.Table, specs: Mappin
     write_table(folder.dist / _path(config), with_placeholders(rows, specs))
 
 
-def stream_config(
-    folder: BuildFolder, config: str, rows: Iterable[Mapping[str, Any]], specs: Mapping[str, SourceSpec]
-) -> None:
-    """Write one config to `full/` row by row, and `dist/` from it; a few batches are in memory at any time."""
-    write_batches(folder.full / _path(config), SPLIT_SCHEMA, _batches(rows))
-    with pq.ParquetFile(folder.full / _path(config)) as full:
-        published = (
-            batch
-            for whole in full.iter_batches(batch_size=ROWS_PER_BATCH)
-            for batch in with_placeholders(pa.Table.from_batches([whole], SPLIT_SCHEMA), specs).to_batches()
-        )
-        write_batches(folder.dist / _path(config), SPLIT_SCHEMA, published)
+class StreamedConfigs:
+    """Writes configs to `full/` a few rows at a time, and `dist/` from it; the rows of one config come together."""
+
+    def __init__(self, folder: BuildFolder, specs: Mapping[str, SourceSpec]) -> None:
+        self.configs: list[str] = []
+        self._folder, self._specs = folder, specs
+        self._open = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+
+    def __call__(self, config: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows of `SPLIT_SCHEMA`, text in place, in the order in which they are published."""
+        if not self.configs or self.configs[-1] != config:
+            self.finish()
+            self.configs.append(config)
+            self._writer = self._open.enter_context(parquet_writer(self._folder.full / _path(config), SPLIT_SCHEMA))
+        assert self._writer is not None
+        for start in range(0, len(rows), ROWS_PER_BATCH):
+            batch = list(rows[start : start + ROWS_PER_BATCH])
+            self._writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SPLIT_SCHEMA))
+
+    def finish(self) -> None:
+        """Close the config that is open, and write its published form."""
+        self._open.close()
+        if self._writer is not None:
+            self._writer = None
+            _publish_streamed(self._folder, self.configs[-1], self._specs)
 
 
-def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterable[pa.RecordBatch]:
-    held: list[Mapping[str, Any]] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(held, schema=SPLIT_SCHEMA)
-            held = []
-    if held:
-        yield pa.RecordBatch.from_pylist(held, schema=SPLIT_SCHEMA)
+def _publish_streamed(folder: BuildFolder, config: str, specs: Mapping[str, SourceSpec]) -> None:
+    with (
+        pq.ParquetFile(folder.full / _path(config)) as full,
+        parquet_writer(folder.dist / _path(config), SPLIT_SCHEMA) as writer,
+    ):
+        for batch in full.iter_batches(batch_size=ROWS_PER_BATCH):
+            for published in with_placeholders(pa.Table.from_batches([batch], SPLIT_SCHEMA), specs).to_batches():
+                writer.write_batch(published)
 
 
 def _path(config: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -11,7 +11,13 @@ from curation.ids import question_id, turns_sha256
 from curation.schema import SENTINEL, SPLIT_SCHEMA
 from sources.base import SourceSpec
 
-CountTokens = Callable[[str], int]
+
+class CountsTokens(Protocol):
+    """The part of a tokenizer that a row needs."""
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """Return the ids of a text in which nothing is a control token."""
+        ...
 
 
 def split_rows(
@@ -19,7 +25,7 @@ def split_rows(
     config: str,
     specs: Mapping[str, SourceSpec],
     revisions: Mapping[str, str],
-    count_tokens: CountTokens,
+    tokenizer: CountsTokens,
 ) -> pa.Table:
     """Return pool rows as the rows of a config, text in place, ordered by (category, question_id).
 
@@ -31,19 +37,18 @@ def split_rows(
         Name of the config; part of every question_id.
     specs, revisions
         By name of the source.
-    count_tokens
-        Tokens of one turn by the recipe's tokenizer; `num_tokens` is their sum over the turns.
+    tokenizer
+        The recipe's; `num_tokens` is the sum of its counts over the turns.
     """
     rows = [
-        _split_row(row, config, specs[row["source"]], revisions[row["source"]], count_tokens)
-        for row in pool.to_pylist()
+        _split_row(row, config, specs[row["source"]], revisions[row["source"]], tokenizer) for row in pool.to_pylist()
     ]
     rows.sort(key=lambda row: (row["category"], row["question_id"]))
     return pa.Table.from_pylist(rows, schema=SPLIT_SCHEMA)
 
 
 def _split_row(
-    row: Mapping[str, Any], config: str, spec: SourceSpec, revision: str, count_tokens: CountTokens
+    row: Mapping[str, Any], config: str, spec: SourceSpec, revision: str, tokenizer: CountsTokens
 ) -> dict[str, Any]:
     turns = row["turns"]
     return {
@@ -60,7 +65,7 @@ def _split_row(
         "license": spec.license.id,
         "template_id": row["template_id"],
         "record_ids": row["record_ids"],
-        "num_tokens": sum(count_tokens(turn) for turn in turns),
+        "num_tokens": sum(len(tokenizer.encode_ordinary(turn)) for turn in turns),
         "pad_tokens": 0,
         "turns_sha256": turns_sha256(turns),
     }

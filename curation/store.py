@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from curation.load import CHECKSUMS, file_sha256
 from curation.stages.base import Drop, ledger_table
@@ -49,17 +51,25 @@ def write_json(target: Path, value: Any) -> None:
 
 def write_table(target: Path, table: pa.Table) -> None:
     """Write a parquet file whose bytes depend on the rows and the pyarrow version alone."""
-    write_batches(target, table.schema, table.to_batches(max_chunksize=1_024))
+    with parquet_writer(target, table.schema) as writer:
+        for batch in table.combine_chunks().to_batches(max_chunksize=1_024):
+            writer.write_batch(batch)
 
 
-def write_batches(target: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Stream batches of one schema into a parquet file; no `huggingface` key, no null type."""
+@contextmanager
+def parquet_writer(target: Path, schema: pa.Schema) -> Generator[pq.ParquetWriter]:
+    """Yield a writer of batches; the file takes its name when the block succeeds. It has no metadata of other tools."""
     with (
         atomic(target) as scratch,
         pq.ParquetWriter(scratch, schema.remove_metadata(), compression="zstd", write_page_index=True) as writer,
     ):
-        for batch in batches:
-            writer.write_batch(batch)
+        yield writer
+
+
+def write_vectors(target: Path, x: NDArray[np.float32]) -> None:
+    """Write an array as `.npy`, which a reader can map into memory."""
+    with atomic(target) as scratch, scratch.open("wb") as stream:
+        np.save(stream, x)
 
 
 def write_checksums(folder: Path) -> None:
@@ -72,6 +82,14 @@ def file_digests(folder: Path) -> dict[str, str]:
     """Return path -> SHA-256 of every file below a folder, in the order of the paths."""
     paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".tmp"))
     return {p.relative_to(folder).as_posix(): file_sha256(p) for p in paths}
+
+
+def table_digest(table: pa.Table) -> str:
+    """Return the SHA-256 of a pool table's ids and texts."""
+    digest = hashlib.sha256()
+    for name in ("record_id", "text"):
+        digest.update("\x1e".join(table.column(name).to_pylist()).encode())
+    return digest.hexdigest()
 
 
 def package_versions() -> dict[str, str]:
@@ -134,17 +152,16 @@ class StepCache:
 
     root: Path
 
-    def run(self, name: str, key: Mapping[str, Any], compute: Callable[[], StepResult]) -> tuple[StepResult, str]:
-        """Return a step's result and its key: from the cache where it is whole, else computed and kept."""
-        digest = step_key(name, key)
-        folder = self.root / f"{name}-{digest}"
+    def run(self, name: str, key: Mapping[str, Any], compute: Callable[[], StepResult]) -> StepResult:
+        """Return a step's result: from the cache where it is whole, else computed and kept."""
+        folder = self.root / f"{name}-{step_key(name, key)}"
         if (folder / "facts.json").is_file():
-            return _read_step(folder), digest
+            return _read_step(folder)
         result = compute()
         write_table(folder / "table.parquet", result.table)
         write_table(folder / "ledger.parquet", ledger_table(result.drops))
         write_json(folder / "facts.json", dict(result.facts or {}))  # last: it says that the step is whole
-        return result, digest
+        return result
 
 
 def step_key(name: str, key: Mapping[str, Any]) -> str:

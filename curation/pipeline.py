@@ -1,0 +1,89 @@
+"""The main flow, from pinned files to `dist/`: read it from top to bottom.
+
+::
+
+    qualitative = select(embed(clean(read(sources))))   # curation/qualitative.py
+    throughput  = fit_to_buckets(read(sources))         # curation/throughput/, streamed
+    publish(qualitative, throughput, card(ledger))      # full/, dist/, then the manifest
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from cards.facts import CardFacts
+from cards.render import render_card, render_licenses
+from curation.candidates import AnyOpen, chosen_sources, require_sources, revisions
+from curation.manifest import ORIGIN_WORDS, category_facts, drop_counts, manifest
+from curation.options import Book, Options
+from curation.publish import config_facts, source_facts
+from curation.qualitative import build_qualitative
+from curation.recipe import Recipe
+from curation.stages.base import ledger_table
+from curation.store import BuildFolder, write_checksums, write_json, write_table, write_text
+from curation.throughput.split import build_throughput_split
+from curation.tokenizer import Tokenizer, load_tokenizer
+from sources.base import Source
+from sources.passages import PassageSource
+from sources.registry import QUALITATIVE, REFERENCE, SOURCES, THROUGHPUT
+
+logger = logging.getLogger(__name__)
+
+SPLIT_SOURCES: dict[str, tuple[Source | PassageSource, ...]] = {
+    "qualitative": (*QUALITATIVE, *REFERENCE),
+    "throughput": THROUGHPUT,
+}
+
+
+def build_splits(recipe: Recipe, out: Path, options: Options) -> BuildFolder:
+    """Build the splits of a recipe into a folder and return it; the manifest is written last.
+
+    Raises
+    ------
+    Refusal
+        If a source cannot be read, a pool is smaller than its quota, or the recipe cannot be followed.
+    """
+    folder, book = BuildFolder(out), Book()
+    offered = [s for part in options.parts for s in SPLIT_SOURCES[part]]
+    require_sources(chosen_sources(recipe, offered), options.origin, allow_short=options.allow_short)
+    tokenizer = load_tokenizer(recipe.tokenizer)
+    folder.begin()
+    opened: tuple[AnyOpen, ...] = ()
+    if "qualitative" in options.parts:
+        opened += build_qualitative(recipe, folder, options, tokenizer, book)
+    if "throughput" in options.parts:
+        opened += build_throughput_split(recipe, folder, options, book)
+    publish(recipe, folder, options, tokenizer, opened, book)
+    return folder
+
+
+def publish(
+    recipe: Recipe,
+    folder: BuildFolder,
+    options: Options,
+    tokenizer: Tokenizer,
+    opened: Sequence[AnyOpen],
+    book: Book,
+) -> None:
+    """Write the ledger, the cards and checksums of `dist/` and `full/`, and last the manifest."""
+    specs, pinned = {s.spec.name: s.spec for s in SOURCES.values()}, revisions(opened)
+    write_table(folder.root / "ledger.parquet", ledger_table(book.drops))
+    facts = CardFacts(
+        recipe=recipe.name,
+        recipe_digest=recipe.digest(),
+        origin=ORIGIN_WORDS[options.origin.name],
+        embedder=str(book.facts.get("embedder", "none")),
+        tokenizer=f"{tokenizer.name} ({tokenizer.version})",
+        languages=tuple(sorted(book.languages - {""})),
+        configs=config_facts(folder.dist, book.configs),
+        sources=source_facts(folder.dist, book.configs, specs, pinned),
+        categories=category_facts(book.facts.get("categories", {})),
+        drops=drop_counts(book.drops),
+    )
+    for target in (folder.dist, folder.full):
+        write_text(target / "README.md", render_card(facts))
+        write_text(target / "LICENSE.md", render_licenses(facts))
+        write_checksums(target)
+    write_json(folder.manifest, manifest(recipe, folder, options, tokenizer, opened, book))
