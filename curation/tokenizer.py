@@ -174,18 +174,27 @@ def _encoding(name: str) -> tiktoken.Encoding:
     tiktoken verifies the digest of the ranks in each of them. The user's cache is read and never written from the
     package: what comes from there passes through a folder that lives for the length of this call.
     """
-    ranks = _packaged_ranks(name)
-    if ranks is None or _is_cached(name):
+    packaged = _packaged_ranks(name)
+    why: Exception | None = None
+    if packaged is None or _is_cached(name):
         try:
             return tiktoken.get_encoding(name)
         except (OSError, ValueError) as error:
-            if ranks is None:
-                raise BuildError(
-                    f"tokenizer {name}: no ranks in tiktoken's cache and none from the network"
-                    f" ({type(error).__name__}); install speedbench[local] or set TIKTOKEN_CACHE_DIR"
-                ) from None
+            why = error
+    if packaged is not None:
+        try:
+            return _seeded_encoding(name, packaged)
+        except (OSError, ValueError) as error:
+            why = error
+    raise BuildError(
+        f"tokenizer {name}: no good ranks in tiktoken's cache, in a package or from the network"
+        f" ({type(why).__name__}); install speedbench[local] or set TIKTOKEN_CACHE_DIR"
+    )
+
+
+def _seeded_encoding(name: str, packaged: Path) -> tiktoken.Encoding:
     with tempfile.TemporaryDirectory(prefix="speedbench-ranks-") as folder:
-        (Path(folder) / _cache_key(name)).write_bytes(gzip.decompress(ranks.read_bytes()))
+        (Path(folder) / _cache_key(name)).write_bytes(gzip.decompress(packaged.read_bytes()))
         with _tiktoken_cache(folder):
             return tiktoken.get_encoding(name)
 

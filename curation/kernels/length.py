@@ -16,6 +16,9 @@ from typing import Protocol
 FILLERS = (" ok", " the", " a", "\n", ".", " 0", "!", " of")
 """Padding, one of them repeated; each is one token in most places, and none is trusted to be."""
 
+LAST_FILLERS = ("\n", ".", "!")
+"""What may end the padding where a filler would join the first letters of the tail."""
+
 BLOCK_CHARS = 2_048
 """Code points counted at a time: enough that the call costs little, few enough that a window is cheap."""
 
@@ -155,7 +158,7 @@ class _Search:
 
     def _estimate(self, wanted: int) -> int:
         """Count blocks until `wanted` tokens are there; return about where they end."""
-        if wanted <= 0:
+        if wanted <= 0 or not self.text:
             return self.least
         start = before = 0
         for end in self._block_ends(wanted):
@@ -244,8 +247,10 @@ class _Search:
         return BodyTooShort(f"no cut and no padding gives {self.num_tokens} tokens")
 
     def _padding(self, end: int, missing: int) -> str | None:
-        for repeats in (missing, missing - 1, missing + 1):
-            for filler in FILLERS:
-                if repeats >= 1 and self.count(end, filler * repeats) == self.num_tokens:
-                    return filler * repeats
+        for last in ("", *LAST_FILLERS):
+            for repeats in (missing, missing - 1, missing + 1):
+                for filler in FILLERS:
+                    pad = filler * (repeats - bool(last)) + last
+                    if repeats >= 1 and self.count(end, pad) == self.num_tokens:
+                        return pad
         return None

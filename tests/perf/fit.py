@@ -25,9 +25,7 @@ LANGUAGES = (
     "id", "it", "ja", "ko", "mk", "nl", "no", "pl", "pt", "ru", "ta", "th", "tr", "vi", "zh-cn",
 )  # fmt: skip
 MODULES = ("argparse", "asyncio.base_events", "datetime", "decimal", "inspect", "pathlib", "subprocess", "typing")
-PROSE = (
-    "the of and to in that was his he it with is for as had you not be her on at by which have or from this him".split()
-)
+PROSE = "the of and to in that was his he it with is for as had you not be her on at by which have or from this him"
 EMOJI = ("🧭", "👩‍🚀", "🏳️‍🌈", "🇩🇪", "👍🏽", "😀", "❤️", " ok", " see you", "!", " ", "lol", "\n")
 SPACES = (" ", "  ", "\t", "\n", "\r\n", "\u3000", "\u00a0", "\x85", "x", "foo", "if:", "9")
 TAILS = ("", "\n\nGo on from here.", " x")
@@ -59,7 +57,7 @@ def corpora(chars: int) -> dict[str, str]:
     rng = np.random.default_rng(20260401)
     code = "\n".join(inspect.getsource(import_module(m)) for m in MODULES)
     vocabulary = sorted({w for w in code.replace("_", " ").split() if w.isalpha()})
-    prose = words(rng, PROSE * 8 + vocabulary, chars // 4, " ").replace(" the that ", ".\n\nThe ")
+    prose = words(rng, PROSE.split() * 8 + vocabulary, chars // 4, " ").replace(" the that ", ".\n\nThe ")
     texts = {
         "prose": prose,
         "code": code * math.ceil(chars / len(code)),
@@ -78,8 +76,8 @@ def fits(tokenizer: Tokenizer, texts: dict[str, str], total: int) -> dict[str, i
     for i in range(total):
         text = texts[names[i % len(names)]]
         n = round(2 ** rng.uniform(4, 11))
-        start = int(rng.integers(0, len(text) - 16 * n)) if len(text) > 16 * n else 0
-        source = text[start : start + 16 * n]
+        start = int(rng.integers(0, len(text) - 8 * n))
+        source = text[start : start + 8 * n]
         head, tail = HEADS[i % 3], TAILS[i // 3 % 3]
         fitted = fit_to_length(tokenizer, n, head=head, body=source, tail=tail)
         ids = tokenizer.encode_ordinary(fitted.text)
