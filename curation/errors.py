@@ -13,3 +13,7 @@ class BuildError(Refusal):
 
 class DistError(Refusal):
     """A DIST cannot be read or must not be used as asked: names the folder or file, the row and what to do."""
+
+
+class EmbeddingError(Refusal):
+    """Texts cannot be embedded: names the embedder and what to do."""

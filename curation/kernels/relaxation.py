@@ -1,7 +1,7 @@
 """A lower bound on the objective of any k rows, from the convex relaxation.
 
-A set is a 0/1 vector w with ``sum w = k`` and its objective is ``|X^T w|^2``. Allowing every w in [0, 1]^n gives a convex
-problem whose value no set can beat. The iterate is kept as its sum vector ``v = X^T w``: by convexity, at any v,
+A set is a 0/1 vector w with ``sum w = k`` and its objective is ``|X^T w|^2``. Allowing every w in [0, 1]^n gives a
+convex problem whose value no set can beat. The iterate is kept as its sum vector ``v = X^T w``: by convexity, at any v,
 
     |X^T u|^2 >= 2 v.X^T u - |v|^2 >= 2 (sum of the k smallest entries of X v) - |v|^2     for every set u,
 
@@ -53,7 +53,8 @@ class Relaxation:
 
     def slack(self, k: int) -> Vector:
         """Return by how much at least a set is above `bound` if it holds a row; shape ``(n,)``."""
-        return np.maximum(self.slopes - np.partition(self.slopes, k - 1)[k - 1], 0.0)
+        slack: Vector = np.maximum(self.slopes - np.partition(self.slopes, k - 1)[k - 1], 0.0)
+        return slack
 
 
 def exact_gram(x: Floats) -> Vector:

@@ -273,10 +273,10 @@ class SwapState:
             half_change[slot] = np.subtract(entering, column, out=scratch).min() - leaving[slot]
         limit = min(float(half_change.min()), 0.0) + 2 * self._error + TIE
         slots, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for slot in np.flatnonzero(half_change <= limit):
-            found = np.flatnonzero(np.subtract(entering, self.columns[slot], out=scratch) <= limit + leaving[slot])
+        for at in np.flatnonzero(half_change <= limit):
+            found = np.flatnonzero(np.subtract(entering, self.columns[at], out=scratch) <= limit + leaving[at])
             rows.append(found)
-            slots.append(np.full(len(found), slot))
+            slots.append(np.full(len(found), at))
         return self._exact_changes(np.concatenate(slots), np.concatenate(rows), leaving)
 
     def _exact_changes(
