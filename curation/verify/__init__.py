@@ -1,0 +1,1 @@
+"""Everything that a release must satisfy, checked in one pass."""
