@@ -3,33 +3,52 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
+# Two BLAS threads wait for one another on two cores; one is faster.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+DEMO ?= out/demo
 
-.PHONY: setup demo test check format lint types arch wheel clean
+.PHONY: help setup demo test check format lint types arch wheel
+
+help: ## List the targets.
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
 
 $(VENV)/.ready: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[local,fast,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[local,fast,bench,dev]'
 	touch $@
 
-setup: $(VENV)/.ready
+setup: $(VENV)/.ready ## Make .venv with everything that tests need.
 
-format: setup
+demo: setup ## Build the samples' splits, print their diversity, draw it.
+	$(BIN)/speedbench build demo --samples --out $(DEMO)
+	$(BIN)/speedbench diversity $(DEMO)/full --plot $(DEMO)/diversity.png
+	@echo
+	@echo "The rows:     $(DEMO)/full/data/qualitative.parquet   (dist/ is what would be published)"
+	@echo "What was left out, and why:  $(DEMO)/ledger.parquet"
+	@echo "The picture:  $(DEMO)/diversity.png"
+	@echo "Next:         $(BIN)/speedbench sources list"
+	@echo "              $(BIN)/speedbench audit run YOUR_TRAINING_DATA.jsonl --benchmark $(DEMO)/full --out out/audit"
+	@echo "              $(BIN)/python -c 'import speedbench; print(speedbench.load(\"$(DEMO)/full\", \"qualitative\")[0])'"
+
+test: setup ## Run every test that needs no other engine or environment.
+	$(BIN)/python -m pytest --numprocesses 2
+
+check: lint types arch test ## Format, lint, types, import contracts and tests.
+
+format: setup ## Mend format and lint.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: setup
+lint: setup ## Check format and lint.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: setup
+types: setup ## Check types, strictly.
 	$(BIN)/mypy
 
-arch: setup
+arch: setup ## Check the import contracts.
 	$(BIN)/lint-imports
 
-test: setup
-	$(BIN)/python -m pytest -n 2
-
-check: lint types arch test
+wheel: setup ## Build the wheel, as a check of the packaging.
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist-wheel .
