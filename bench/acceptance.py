@@ -206,22 +206,23 @@ def clipped_steps(
     return steps, plain
 
 
-def normal_form(answer: Answer, *, speculative: bool = True) -> Acceptance | None:
+def normal_form(answer: Answer, *, draft_length: int | None = None) -> Acceptance | None:
     """Return the acceptance of one answer from the best evidence that it holds; None if it holds none.
 
     Parameters
     ----------
-    speculative
-        Whether the engine speculates at all: chunk lengths alone do not show it.
+    draft_length
+        k as the server was started, to which the histogram is dense; 0 if it does not speculate, which chunk lengths
+        alone do not show; None if it is not known.
     """
-    tokens = answer.num_tokens
-    if not speculative or answer.error or tokens is None or tokens < 2:
+    tokens, k = answer.num_tokens, draft_length or 0
+    if draft_length == 0 or answer.error or tokens is None or tokens < 2:
         return None
     if answer.spec is not None:
-        exact = _from_counters(answer.spec, tokens - 1, _chunk_lengths(answer))
+        exact = _from_counters(answer.spec, tokens - 1, _chunk_lengths(answer), k)
         if exact is not None:
             return exact
-    return _from_chunks(answer)
+    return _from_chunks(answer, k)
 
 
 def _chunk_lengths(answer: Answer) -> list[int] | None:
@@ -229,8 +230,8 @@ def _chunk_lengths(answer: Answer) -> list[int] | None:
     return [chunk.num_tokens for chunk in answer.chunks if chunk.num_tokens] if answer.chunk_ids else None
 
 
-def _from_counters(spec: SpecCounters, decoded: int, lengths: list[int] | None) -> Acceptance | None:
-    k = spec.draft_length or 0
+def _from_counters(spec: SpecCounters, decoded: int, lengths: list[int] | None, k: int) -> Acceptance | None:
+    k = max(k, spec.draft_length or 0)
     if spec.steps == 0:  # a drafter that never proposed anything: every step was a plain one
         return Acceptance("per_step", 0, 0, (0,) * (k + 1), 0, 0, (0,) * k, plain_steps=decoded)
     if spec.per_step is not None and spec.delivered is not None:
@@ -276,15 +277,15 @@ def _from_histogram(
     return _from_totals(spec, steps, matched, decoded, tuple(counts)) if steps else None
 
 
-def _from_chunks(answer: Answer) -> Acceptance | None:
+def _from_chunks(answer: Answer, k: int) -> Acceptance | None:
     lengths = _chunk_lengths(answer)
     if not lengths:
         return None
     # The first token is the prefill's; what came with it was a step merged into its chunk.
     delivered = [lengths[0] - 1, *lengths[1:]]
     steps = [Step(None, n - 1, n) for n in delivered if n]
-    k = answer.spec.draft_length if answer.spec else None
-    return from_steps(steps, "chunks", plain_steps=None, k=k or 0) if steps else None
+    k = max(k, (answer.spec.draft_length if answer.spec else None) or 0)
+    return from_steps(steps, "chunks", plain_steps=None, k=k) if steps else None
 
 
 @dataclass(frozen=True, slots=True)

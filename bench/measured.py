@@ -51,8 +51,8 @@ class Measured:
         return self.trace.conversation_id, self.trace.repeat
 
 
-def measure(trace: Trace, engine: Engine, *, speculative: bool = True) -> Measured:
-    """Return the parsed request; a failed one carries its reason."""
+def measure(trace: Trace, engine: Engine, *, draft_length: int | None = None) -> Measured:
+    """Return the parsed request; a failed one carries its reason. `draft_length` is k, 0 without speculation."""
     answer = parse_answer(engine, trace.reads, trace.status, trace.error)
     merged = None
     if engine.tells.event_is_step and not answer.error:
@@ -61,18 +61,18 @@ def measure(trace: Trace, engine: Engine, *, speculative: bool = True) -> Measur
     return Measured(
         replace(trace, reads=Reads()),
         answer,
-        normal_form(answer, speculative=speculative),
-        engine_totals(answer) if speculative else None,
+        normal_form(answer, draft_length=draft_length),
+        None if draft_length == 0 else engine_totals(answer),
         merged,
     )
 
 
 def by_conversation(requests: Iterable[Measured]) -> dict[tuple[str, int], list[Measured]]:
-    """Return the requests of each conversation, in the order of turns; conversations in order of appearance."""
+    """Return the requests of each conversation, in the order of turns; conversations sorted, so that no order shows."""
     groups = dict[tuple[str, int], list[Measured]]()
     for request in requests:
         groups.setdefault(request.conversation, []).append(request)
-    return {key: sorted(turns, key=lambda m: m.trace.turn) for key, turns in groups.items()}
+    return {key: sorted(groups[key], key=lambda m: m.trace.turn) for key in sorted(groups)}
 
 
 def is_complete(turns: list[Measured]) -> bool:

@@ -76,7 +76,7 @@ def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Targe
     answer = asyncio.run(_ask(config, engine, composer.body(prompt, "probe"), target))
     if answer.error:
         raise EngineError(f"{target.url}: the probe failed: {answer.error}")
-    form = normal_form(answer, speculative=config.engine.speculative)
+    form = normal_form(answer, draft_length=config.engine.draft_length)
     return {
         "told": {
             "token_ids": answer.token_ids is not None,

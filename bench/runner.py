@@ -253,7 +253,7 @@ def summarise_run(session: Session, counters: CounterDelta | None, energy_j: flo
     """Derive the summary from the traces and write it."""
     config = session.config
     traces = [trace for trace in latest_attempts(session.folder.traces()) if not trace.warmup]
-    measured = [measure(trace, session.engine, speculative=config.engine.speculative) for trace in traces]
+    measured = [measure(trace, session.engine, draft_length=config.engine.draft_length) for trace in traces]
     audit = audit_client(measured, session.reports)
     gates = shut_gates(measured, config, session.split, audit, counters, session.stopped)
     chosen, evidence = choose_evidence(measured, config.limits.min_coverage)
@@ -289,7 +289,7 @@ def read_measured(folder: RunFolder) -> tuple[BenchConfig, list[Measured]]:
     config = BenchConfig.model_validate(folder.read_json(RUN)["config"])
     engine = find_engine(config)
     traces = [trace for trace in latest_attempts(folder.traces()) if not trace.warmup]
-    return config, [measure(trace, engine, speculative=config.engine.speculative) for trace in traces]
+    return config, [measure(trace, engine, draft_length=config.engine.draft_length) for trace in traces]
 
 
 def read_side(path: Path) -> Side:

@@ -139,16 +139,20 @@ def _positions(requests: Sequence[Measured]) -> Json | None:
     if form is None:
         return None
     return {
-        "histogram": form.histogram,
-        "survival": form.survival(),
-        "acceptance_rates": form.acceptance_rates(),
-        "drafted_acceptance_rates": form.drafted_acceptance_rates(),
+        "histogram": _listed(form.histogram),
+        "survival": _listed(form.survival()),
+        "acceptance_rates": _listed(form.acceptance_rates()),
+        "drafted_acceptance_rates": _listed(form.drafted_acceptance_rates()),
         "steps": form.steps,
         "delivered": form.delivered,
         "plain_steps": form.plain_steps,
         "drafted": form.drafted,
         "nodes": form.nodes,
     }
+
+
+def _listed(values: Sequence[float | None] | None) -> list[float | None] | None:
+    return None if values is None else list(values)
 
 
 def _headlines(requests: Sequence[Measured]) -> Json:

@@ -168,6 +168,6 @@ class _Worker:
 
 
 async def _sleep_until(at_ns: int) -> None:
-    left = (at_ns - time.perf_counter_ns()) * 1e-9
-    if left > 0:
-        await asyncio.sleep(left)
+    # A timer may fire within its resolution before it is due.
+    while (left_s := (at_ns - time.perf_counter_ns()) * 1e-9) > 0:
+        await asyncio.sleep(left_s)

@@ -43,7 +43,7 @@ def test_unknown_zero_and_not_applicable_are_three_things():
     useless = Answer(usage=Usage(7, 61), spec=useless.spec)
     untold = Answer(usage=Usage(7, 61))
     useful = Answer(usage=Usage(7, 91), spec=SpecCounters(steps=30, matched=60, drafted=120))
-    assert normal_form(plain, speculative=False) is None
+    assert normal_form(plain, draft_length=0) is None
     a, b = normal_form(useless), normal_form(useful)
     assert normal_form(untold) is None
     assert a is not None
