@@ -51,7 +51,7 @@ _UNSPACED = (
 )
 # Punctuation by Unicode, operators in code and arithmetic. The signs of category S come with their category.
 _ASCII_OPERATORS = "*/%&\\-"
-_CLASS_OF_CATEGORY = {"Mn": MARK, "Mc": MARK, "Me": MARK, "Pc": WORD, "Co": WORD, "Cf": IGNORED}
+_CLASS_OF_CATEGORY = {"Mn": MARK, "Mc": MARK, "Me": MARK, "Pc": WORD, "Co": WORD, "Cn": WORD, "Cf": IGNORED}
 
 _BASE = 0x9E3779B97F4A7C15  # odd, hence invertible modulo 2^64
 
@@ -158,7 +158,7 @@ def _code_hashes() -> U64:
 @lru_cache(maxsize=1)
 def _class_table() -> NDArray[np.uint8]:
     table = np.fromiter((_class_of(chr(code)) for code in range(0x32400)), np.uint8, 0x32400)
-    # Beyond the last plane of letters: tags and variation selectors, which nobody sees, and private letters.
+    # Beyond the last letters: tags and variation selectors, which nobody sees, and characters not assigned or private.
     rest = np.full(sys.maxunicode + 1 - 0x32400, WORD, np.uint8)
     rest[0xE0000 - 0x32400 : 0xE1000 - 0x32400] = IGNORED
     return np.concatenate((table, rest))
