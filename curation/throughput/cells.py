@@ -77,10 +77,11 @@ def fill(
         if not batch:
             break
         filled: set[int] = set()
+        spare: list[Target] = []
         for i, ((target, _), outcome) in enumerate(zip(batch, attempt(batch), strict=True)):
             slot = i % len(wanted)
             if slot in filled:  # tried in case; it may stand for another length yet
-                waiting.appendleft(target)
+                spare.append(target)
             elif target.identity not in state.identities:
                 refusal = _refusal(target, outcome, state)
                 if refusal is not None:
@@ -90,6 +91,7 @@ def fill(
                     rows.append(outcome)
                     state.identities.add(target.identity)
                     state.prefixes[outcome.prefix] = outcome.row["question_id"]
+        waiting.extendleft(reversed(spare))
         wanted = [n for slot, n in enumerate(wanted) if slot not in filled]
     return rows, refused
 
