@@ -17,3 +17,7 @@ class DistError(Refusal):
 
 class EmbeddingError(Refusal):
     """Texts cannot be embedded: names the embedder and what to do."""
+
+
+class ReleaseError(Refusal):
+    """A release cannot be pushed: names the repository or file and what to do."""
