@@ -18,6 +18,38 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 @click.command()
 @click.argument("dist")
+@out_option
+@click.option("--mirror", type=click.Path(path_type=Path), help="Read the sources from a local mirror.")
+@click.option("--samples", is_flag=True, help="Read the project's own samples of each source.")
+@click.option("--recipe", default="", help="The recipe that built DIST, where its manifest is not beside it.")
+@partial_option
+@json_option
+def fill(
+    dist: str, out: Path, mirror: Path | None, samples: bool, recipe: str, allow_partial: bool, as_json: bool
+) -> None:
+    """Write a copy of DIST with the text of its placeholder rows in place, each checked against its digest.
+
+    Rows are found by their src_id at the revision that they name. What cannot be filled is listed, and then nothing is
+    written, or with --allow-partial the rest. DIST may be nvidia/SPEED-Bench@REVISION; its rows have no digest.
+    """
+    from curation.cli import origin_of
+    from curation.errors import DistError
+    from curation.fill.fill import fill_dist
+    from curation.recipe import load_recipe
+    from sources.tables import print_rows
+
+    with origin_of(mirror, samples=samples) as origin:
+        report = fill_dist(
+            dist, out, origin, recipe=load_recipe(recipe) if recipe else None, allow_partial=allow_partial
+        )
+    print_rows([problem.as_row() for problem in report.problems], as_json=as_json)
+    if not report.written:
+        raise DistError(f"{dist}: {report.summary}; nothing was written, --allow-partial writes the rest")
+    click.echo(f"{out}: {report.summary}", err=True)
+
+
+@click.command()
+@click.argument("dist")
 @click.option(
     "--format",
     "shape",

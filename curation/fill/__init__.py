@@ -1,0 +1,1 @@
+"""Placeholder rows given their text: each rebuilt alone from its source, by its src_id, and checked."""
