@@ -141,7 +141,7 @@ def _check_remote(found: Preflight, remote: Remote, version: str) -> State | Non
 
 
 def _name_refusals(repo: str, version: str) -> Iterator[str]:
-    from huggingface_hub.utils._validators import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     try:
         validate_repo_id(repo)

@@ -119,7 +119,7 @@ class Subject:
     @property
     def sound(self) -> tuple[str, ...]:
         """The configs whose columns are ours, so that their rows can be checked."""
-        return tuple(name for name, schema in self.schemas.items() if set(SPLIT_SCHEMA.names) <= set(schema.names))
+        return tuple(name for name, schema in self.schemas.items() if _is_readable_as_ours(schema))
 
     @cached_property
     def is_ours(self) -> bool:
@@ -134,12 +134,16 @@ class Subject:
         return path.read_bytes() if path.is_file() else None
 
     def rows(self, config: str, columns: Columns, folder: Path | None = None) -> Iterator[Row]:
-        """Yield the rows of a config in the order of its files, a few hundred in memory at a time."""
+        """Yield the rows of a config in the order of its files, a few hundred in memory at a time.
+
+        A row with a null in one of these columns is left out: the check `parquet` names it.
+        """
         folder = folder or self.folder
         for path in config_files(folder).get(config, []):
             name = path.relative_to(folder).as_posix()
             for place, values in enumerate(_values(path, columns)):
-                yield Row(name, place, values)
+                if not any(value is None or (isinstance(value, list) and None in value) for value in values.values()):
+                    yield Row(name, place, values)
 
     def _schema(self, config: str) -> pa.Schema | None:
         try:
@@ -156,6 +160,21 @@ def _values(path: Path, columns: Columns) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError):
         return  # the check `parquet` says so
+
+
+def _is_readable_as_ours(schema: pa.Schema) -> bool:
+    """Tell whether rows have our columns, with types that come out as the same Python values."""
+    if not set(SPLIT_SCHEMA.names) <= set(schema.names):
+        return False
+    return all(_python_type(schema.field(own.name).type) == _python_type(own.type) for own in SPLIT_SCHEMA)
+
+
+def _python_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list of {_python_type(kind.value_type)}"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "str"
+    return "int" if pa.types.is_integer(kind) else str(kind)
 
 
 Find = Callable[[Subject], Iterable[Fault]]
