@@ -18,7 +18,7 @@ from curation.throughput.rows import Built, Refused
 Attempt = Callable[[Sequence[tuple[Target, int]]], Iterable[Built | Refused]]
 """Builds rows of targets at lengths, and returns the outcomes in the same order."""
 
-BATCH_ROWS = 64
+BATCH_ROWS = 16
 """Fewest rows tried at once where a cell lacks less: one at a time would leave processes idle."""
 
 
