@@ -72,12 +72,12 @@ def category_facts(categories: Mapping[str, Mapping[str, Any]]) -> tuple[Categor
 
 
 def _category_facts(name: str, figures: Mapping[str, Any]) -> CategoryFacts:
-    k, objective, bound = figures["chosen"], figures["objective"], figures["bound"]
+    k, objective, bound = figures["chosen"], figures.get("objective"), figures.get("bound")
     return CategoryFacts(
         name=name,
         candidates=figures["candidates"],
         chosen=k,
         mean_cosine=mean_cosine_of(objective, k) if objective is not None and k > 1 else None,
         bound_cosine=mean_cosine_of(bound, k) if bound is not None and k > 1 else None,
-        gap=figures["gap"],
+        gap=figures.get("gap"),
     )

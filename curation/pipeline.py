@@ -87,3 +87,10 @@ def publish(
         write_text(target / "LICENSE.md", render_licenses(facts))
         write_checksums(target)
     write_json(folder.manifest, manifest(recipe, folder, options, tokenizer, opened, book))
+    for config in facts.configs:
+        logger.info(
+            "built %s: %d rows, %d of them placeholders in dist/", config.name, config.num_rows, config.num_placeholders
+        )
+    unpinned = [s.name for s in facts.sources if not s.revision]
+    if unpinned and options.origin.name == "hub":
+        logger.warning("not pinned, so not to be released: %s; run `speedbench sources lock`", ", ".join(unpinned))
