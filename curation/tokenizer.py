@@ -31,7 +31,7 @@ _RANKS_URL = "https://openaipublic.blob.core.windows.net/encodings/{file}.tiktok
 _PACKAGED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_base": "cl100k_base"}
 
 # Places where these encodings' pre-tokenizers always split, whatever stands on either side; proofs are in
-# docs/throughput.md and tests/curation/test_tokenizer.py. Only classes on which Unicode versions agree are named.
+# docs/throughput.md and tests/curation/test_length.py. Only classes on which Unicode versions agree are named.
 _SPLITS = re.compile(
     r"(?<=\S)(?=[ \t\u3000])"  # no piece goes on after a non-space with a space
     r"|(?<=[\r\n])(?=[^\s/])"  # a line break ends its piece before anything but white space and '/'
