@@ -20,17 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curation.kernels.minhash import U32, Bands, band_keys, signatures
+from curation.kernels.postings import Counts, Indices, Lookup, Mask, Postings, Probes, cut, in_chunks, ranges, runs
 from curation.kernels.shingles import ShingleSets
 from curation.kernels.tokens import U64
-
-Indices = NDArray[np.int64]
-Counts = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 
 _CROWD = 64
 _ITEM_BLOCK = 512  # items between two looks at what has died
 _PAIR_CHUNK = 1 << 22  # candidate pairs in memory at a time
-_ROW_BITS = 27  # of a key, for the sort
 _FREQUENCY_BITS = 20
 _SLACK = 1e-9  # over the rounding of threshold * size, so that a filter errs towards a candidate
 
@@ -54,53 +50,6 @@ class Duplicates:
     scores: NDArray[np.float64]
     num_candidates: int
     num_verified: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Postings:
-    """Rows (key, item), sorted: items that share a key may be near.
-
-    `left` is how many shingles the item has from the key's own to the end of the order: what two items can share at
-    most if this key is the first that they share. For a band it is the size of the set.
-    """
-
-    keys: U64
-    items: Counts
-    left: Counts
-
-    def where(self, kept: Mask) -> _Postings:
-        return _Postings(self.keys[kept], self.items[kept], self.left[kept])
-
-    def sorted(self) -> _Postings:
-        """Return the rows by key, and within a key in the order in which they were."""
-        if len(self.keys) > 1 << _ROW_BITS:
-            order = np.argsort(self.keys, kind="stable")
-        else:
-            # The place of the row in the bits that `_cut` left free: one plain sort, several times as fast.
-            packed = self.keys | np.arange(len(self.keys), dtype=np.uint64)
-            packed.sort()
-            order = (packed & np.uint64((1 << _ROW_BITS) - 1)).astype(np.int64)
-        return _Postings(self.keys[order], self.items[order], self.left[order])
-
-    def plus(self, other: _Postings) -> _Postings:
-        return _Postings(
-            np.concatenate((self.keys, other.keys)),
-            np.concatenate((self.items, other.items)),
-            np.concatenate((self.left, other.left)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Probes:
-    """For each of many keys of queries: where in the postings the items that share it lie."""
-
-    queries: Counts
-    left: Counts
-    begins: Indices
-    lengths: Indices
-
-    def part(self, chosen: Indices | slice) -> _Probes:
-        return _Probes(self.queries[chosen], self.left[chosen], self.begins[chosen], self.lengths[chosen])
 
 
 class NearIndex:
@@ -134,10 +83,10 @@ class NearIndex:
             rows = rows.plus(self._prefix_rows(queries, filled, self._frequency))
         begins = np.searchsorted(self.postings.keys, rows.keys, "left")
         lengths = np.searchsorted(self.postings.keys, rows.keys, "right") - begins
-        probes = _Probes(rows.items, rows.left, begins, lengths)
+        probes = Probes(rows.items, rows.left, begins, lengths)
         probes = probes.part(np.flatnonzero(lengths))
         everyone = np.ones(len(self.sets), np.bool_)
-        for part in _in_chunks(probes.part(np.argsort(probes.queries, kind="stable"))):
+        for part in in_chunks(probes.part(np.argsort(probes.queries, kind="stable")), _PAIR_CHUNK):
             a, b, _ = self.candidates(self.postings, part, queries.sizes, everyone)
             agree = _agreeing(signature, a, self.signatures, b) >= self.bands.min_agreeing
             for query, item in zip(a[agree].tolist(), b[agree].tolist(), strict=True):
@@ -146,13 +95,13 @@ class NearIndex:
                     yield query, item, similarity
 
     def candidates(
-        self, postings: _Postings, probes: _Probes, query_sizes: Indices, alive: Mask
+        self, postings: Postings, probes: Probes, query_sizes: Indices, alive: Mask
     ) -> tuple[Indices, Indices, int]:
         """Return the pairs (query, item) whose sizes and first shared key allow the threshold, sorted, each once.
 
         The third value is how many rows were looked up in vain, since their item is no longer alive.
         """
-        where = _ranges(probes.begins, probes.lengths)
+        where = ranges(probes.begins, probes.lengths)
         a, left = np.repeat(probes.queries, probes.lengths), np.repeat(probes.left, probes.lengths)
         b = postings.items[where]
         kept = alive[b]
@@ -167,29 +116,29 @@ class NearIndex:
         pairs = np.unique(a[enough].astype(np.int64) * num_items + b[enough])
         return pairs // num_items, pairs % num_items, num_dead
 
-    def _band_rows(self, sets: ShingleSets, signature: U32) -> _Postings:
+    def _band_rows(self, sets: ShingleSets, signature: U32) -> Postings:
         filled = np.flatnonzero(sets.sizes > 0).astype(np.int32)
-        keys = _cut(band_keys(signature[filled], self.bands).ravel())
+        keys = cut(band_keys(signature[filled], self.bands).ravel())
         items = np.repeat(filled, self.bands.num_bands)
-        return _Postings(keys, items, sets.sizes[items].astype(np.int32))
+        return Postings(keys, items, sets.sizes[items].astype(np.int32))
 
-    def _without_crowds(self, rows: _Postings) -> _Postings:
-        _, lengths = _runs(rows.keys)
+    def _without_crowds(self, rows: Postings) -> Postings:
+        _, lengths = runs(rows.keys)
         crowded = np.repeat(lengths > _CROWD, lengths)
         if not crowded.any():
             return rows
         members = np.unique(rows.items[crowded]).astype(np.int64)
-        self._frequency = _frequency(self.sets.values[_ranges(self.sets.offsets[members], self.sets.sizes[members])])
+        self._frequency = _frequency(self.sets.values[ranges(self.sets.offsets[members], self.sets.sizes[members])])
         return rows.where(~crowded).plus(self._prefix_rows(self.sets, members, self._frequency)).sorted()
 
-    def _prefix_rows(self, sets: ShingleSets, members: Indices, frequency: Indices) -> _Postings:
+    def _prefix_rows(self, sets: ShingleSets, members: Indices, frequency: Indices) -> Postings:
         parts = np.array_split(members, len(members) // 4096 + 1)
         columns = zip(*(self._prefix_part(sets, part, frequency) for part in parts), strict=True)
-        return _Postings(*(np.concatenate(column) for column in columns))
+        return Postings(*(np.concatenate(column) for column in columns))
 
     def _prefix_part(self, sets: ShingleSets, members: Indices, frequency: Indices) -> tuple[U64, Counts, Counts]:
         sizes = sets.sizes[members]
-        values = sets.values[_ranges(sets.offsets[members], sizes)]
+        values = sets.values[ranges(sets.offsets[members], sizes)]
         owners = np.repeat(np.arange(len(members)), sizes)
         # Sorted within each set, rare shingles first: any order will do, if it is one order for all sets.
         values = values[np.lexsort((values, frequency[_frequency_slot(values)], owners))]
@@ -197,7 +146,7 @@ class NearIndex:
         lengths = sizes - np.ceil(self.threshold * sizes - _SLACK).astype(np.int64) + 1
         inside = places < np.repeat(lengths, sizes)
         left = np.repeat(sizes, sizes)[inside] - places[inside]
-        return _cut(values[inside]), members[owners[inside]].astype(np.int32), left.astype(np.int32)
+        return cut(values[inside]), members[owners[inside]].astype(np.int32), left.astype(np.int32)
 
 
 def greedy_duplicates(index: NearIndex) -> Duplicates:
@@ -234,42 +183,16 @@ def greedy_duplicates(index: NearIndex) -> Duplicates:
 def _earlier_candidates(index: NearIndex, alive: Mask) -> Iterator[tuple[Indices, Indices]]:
     """Yield candidate pairs (item, earlier item), items ascending; `alive` may change between two chunks."""
     sizes = index.sets.sizes
-    lookup = _Lookup.of(index.postings)
+    lookup = Lookup.of(index.postings)
     for low in range(0, len(sizes), _ITEM_BLOCK):
         num_dead = num_met = 0
-        for probes in _in_chunks(lookup.earlier(low, low + _ITEM_BLOCK)):
+        for probes in in_chunks(lookup.earlier(low, low + _ITEM_BLOCK), _PAIR_CHUNK):
             a, b, dead = index.candidates(lookup.postings, probes, sizes, alive)
             num_dead += dead
             num_met += int(probes.lengths.sum())
             yield a, b
         if num_dead > max(num_met // 2, _PAIR_CHUNK // 64):
-            lookup = _Lookup.of(lookup.postings.where(alive[lookup.postings.items]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    """The rows of postings by item, and for each row where its key begins."""
-
-    postings: _Postings
-    first_of_key: Indices
-    by_item: Indices
-    items: Counts
-
-    @classmethod
-    def of(cls, postings: _Postings) -> _Lookup:
-        _, lengths = _runs(postings.keys)
-        # Most keys belong to one item alone.
-        postings = postings.where(np.repeat(lengths > 1, lengths))
-        starts, lengths = _runs(postings.keys)
-        by_item = np.argsort(postings.items, kind="stable")
-        return cls(postings, np.repeat(starts, lengths), by_item, postings.items[by_item])
-
-    def earlier(self, low: int, high: int) -> _Probes:
-        """Return the probes of the items in [low, high) for the items before each."""
-        first, last = np.searchsorted(self.items, (low, high))
-        rows = self.by_item[first:last]
-        begins = self.first_of_key[rows]
-        return _Probes(self.items[first:last], self.postings.left[rows], begins, rows - begins)
+            lookup = Lookup.of(lookup.postings.where(alive[lookup.postings.items]))
 
 
 def _agreeing(signature_a: U32, a: Indices, signature_b: U32, b: Indices) -> Indices:
@@ -279,40 +202,6 @@ def _agreeing(signature_a: U32, a: Indices, signature_b: U32, b: Indices) -> Ind
         part = slice(low, low + 4096)
         counts[part] = np.count_nonzero(signature_a[a[part]] == signature_b[b[part]], axis=1)
     return counts
-
-
-def _in_chunks(probes: _Probes) -> Iterator[_Probes]:
-    """Cut probes, sorted by query, where a query ends, into parts of about `_PAIR_CHUNK` pairs."""
-    if not len(probes.queries):
-        return
-    reached = np.cumsum(probes.lengths)
-    last_of_query = np.flatnonzero(np.append(probes.queries[1:] != probes.queries[:-1], True))
-    wanted = np.arange(_PAIR_CHUNK, reached[-1] + _PAIR_CHUNK, _PAIR_CHUNK)
-    ends = last_of_query[np.minimum(np.searchsorted(reached[last_of_query], wanted), len(last_of_query) - 1)] + 1
-    first = 0
-    for end in np.unique(ends).tolist():
-        yield probes.part(slice(first, end))
-        first = end
-
-
-def _cut(keys: U64) -> U64:
-    """Return keys with their last bits 0. That two keys become one by it is rare, and costs a look, never a verdict."""
-    return keys >> np.uint64(_ROW_BITS) << np.uint64(_ROW_BITS)
-
-
-def _runs(keys: U64) -> tuple[Indices, Indices]:
-    """Return where each run of equal keys begins, and how long it is."""
-    is_first = np.append(np.ones(min(len(keys), 1), np.bool_), keys[1:] != keys[:-1])
-    starts: Indices = np.flatnonzero(is_first)
-    lengths: Indices = np.diff(np.append(starts, len(keys)))
-    return starts, lengths
-
-
-def _ranges(begins: Indices, lengths: Indices) -> Indices:
-    """Return begins[0], begins[0] + 1, … for lengths[0] numbers, then the same for the next."""
-    shift = begins - (np.cumsum(lengths) - lengths)
-    numbers: Indices = np.arange(int(lengths.sum())) + np.repeat(shift, lengths)
-    return numbers
 
 
 def _frequency_slot(values: U64) -> Indices:

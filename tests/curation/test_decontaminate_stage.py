@@ -89,11 +89,13 @@ def test_other_texts_match_nothing(text):
 
 
 def test_the_strongest_match_is_told_whatever_the_order():
-    texts = {"near": SENTENCE + " again", "format": SENTENCE.lower(), "exact": SENTENCE, "exact2": SENTENCE}
+    texts = {"1": SENTENCE + " again", "2": SENTENCE.lower(), "3": SENTENCE, "4": SENTENCE}
     rows = [ReferenceText("a", name, text) for name, text in texts.items()]
     for order in (rows, rows[::-1], rows[2:] + rows[:2]):
         result, _ = decontaminate(pool(POOL), order, DecontaminateConfig(), DEDUP)
-        assert [(d.reason, d.against) for d in result.drops] == [("contaminated_exact", "a:exact")]
+        assert [(d.reason, d.against) for d in result.drops] == [("contaminated_exact", "a:3")]
+        less, _ = decontaminate(pool(POOL), [r for r in order if r.row < "3"], DecontaminateConfig(), DEDUP)
+        assert [(d.reason, d.against) for d in less.drops] == [("contaminated_format_only", "a:2")]
 
 
 def test_flagged_records_stay_and_are_named():
