@@ -100,7 +100,9 @@ class SelectionConfig(Section):
     nested: tuple[int, ...] = Field((), description="smaller sets inside the larger, e.g. 20 -> qualitative_20")
     starts: int = Field(8, ge=1, description="greedy starts; the best result wins")
     seed: int = 0
-    max_deep_s: float = Field(0.0, ge=0.0, description="kept 0: time must not decide a published byte")
+    tabu_steps: int = Field(1_000, ge=0, description="steps of the search beyond single swaps, from each start")
+    core_rows: int = Field(300, ge=0, description="rows whose shifts strengthen the bound; 0: the plain relaxation")
+    bound_rounds: int = Field(2, ge=1, description="times the core is chosen anew")
     categories: tuple[str, ...] = Field((), description="empty: all eleven")
 
 

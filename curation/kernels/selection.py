@@ -9,6 +9,7 @@ the BLAS uses, nor, where the caller sorts the rows by id, on the order of its i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,17 +130,21 @@ def select_diverse(x: Floats, k: int, *, starts: int = 1, seed: int = 0, max_swa
     Cost: a run takes k + num_swaps products of all rows with one vector, and O(kn) beside each. Memory beside `x`:
     k + 5 columns of length n.
     """
+    runs = greedy_runs(x, k, starts=starts, seed=seed, max_swaps=max_swaps)
+    return replace(best_of(runs), num_products=sum(run.num_products for run in runs))
+
+
+def greedy_runs(
+    x: Floats, k: int, *, starts: int = 1, seed: int = 0, max_swaps: int | None = None
+) -> tuple[Selection, ...]:
+    """Return the result of every start of `select_diverse`, in the order in which the starts are drawn."""
     require_unit_rows(x)
     if not 1 <= k <= len(x):
         raise ValueError(f"k must be in [1, {len(x)}], got {k}")
     if starts < 1:
         raise ValueError(f"starts must be at least 1, got {starts}")
     rows = np.random.default_rng(seed).permutation(len(x))[:starts]
-    runs = [_run(x, k, int(row), max_swaps) for row in rows]
-    best = runs[0]
-    for run in runs[1:]:
-        best = better(best, run)
-    return replace(best, num_products=sum(run.num_products for run in runs))
+    return tuple(_run(x, k, int(row), max_swaps) for row in rows)
 
 
 def improve(x: Floats, chosen: Indices) -> Selection:
@@ -160,11 +165,11 @@ def improve(x: Floats, chosen: Indices) -> Selection:
     return _descend(state, None)
 
 
-def better(a: Selection, b: Selection) -> Selection:
-    """Return the better of two selections from one pool: the lower objective, within `TIE` the lower rows."""
-    if abs(a.objective - b.objective) > TIE:
-        return a if a.objective < b.objective else b
-    return min(a, b, key=lambda s: s.indices.tolist())
+def best_of(runs: Sequence[Selection]) -> Selection:
+    """Return the best of some selections from one pool: the lowest objective, within `TIE` the lowest rows."""
+    least = min(run.objective for run in runs)
+    ties = [run for run in runs if run.objective <= least + TIE]
+    return min(ties, key=lambda run: run.indices.tolist())
 
 
 def _run(x: Floats, k: int, start: int, max_swaps: int | None) -> Selection:
