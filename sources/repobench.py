@@ -6,7 +6,8 @@ file up to the line to complete), `all_code` and `next_line`.
 Rules
 -----
 - All three settings (cross_file_first, cross_file_random, in_file) are read, each with other places of the files.
-- There is no native id: the id is repository, path and the digest of the code before the line.
+- There is no native id: the id is repository, path and the digest of the code before the line; a
+  place that stands twice is rejected the second time.
 - Only repositories under a permissive licence, by our list: the source names none.
 """
 
@@ -58,11 +59,12 @@ def passages(files: Files, source: SourceSpec, language: str) -> Iterator[Passag
     for setting in source.files:
         for row in files.rows(setting):
             item = _passage(row, source.name, language)
-            if isinstance(item, Rejected):
-                yield item
-            elif item.native_id not in seen:
-                seen.add(item.native_id)
-                yield item
+            if isinstance(item, Passage):
+                if item.native_id in seen:
+                    item = row.reject("the same place of the same file stands before it")
+                else:
+                    seen.add(item.native_id)
+            yield item
 
 
 def _passage(row: Row, source: str, language: str) -> Passage | Rejected:

@@ -81,6 +81,7 @@ def build_throughput(
         shelf = Shelf.write(path, passages)
         with _builders(shelf, facts, recipe, workers) as (builder, attempts):
             run = _Run(recipe, builder, attempts, sink, allow_short=allow_short)
+            run.drops += [Drop(record_id, STAGE, "another passage has the same id") for record_id in shelf.duplicates]
             for config, by_tier in slots(recipe.throughput, TIERS).items():
                 run.config(config, by_tier)
         return run.report()

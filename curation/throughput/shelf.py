@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,30 +27,38 @@ class Entry:
 
 @dataclass(frozen=True)
 class Shelf:
-    """Passages by record id, in the order of their ids whatever the order in which they came."""
+    """Passages by record id, in the order of their ids whatever the order in which they came.
+
+    `duplicates` holds the id of each passage that another of the same id displaced.
+    """
 
     path: Path
     entries: Mapping[str, Entry]
+    duplicates: tuple[str, ...] = ()
     _groups: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def write(cls, path: Path, passages: Iterable[Passage]) -> Shelf:
-        """Write passages as they come, one in memory at a time; the first of two with one id is kept.
+        """Write passages as they come, one in memory at a time.
 
         Returns
         -------
         Shelf
-            The same for any order of distinct passages, file offsets aside.
+            The same for any order of the passages, file offsets aside: of several with one id it keeps the one whose
+            bytes sort first, and names the id in `duplicates` once for each other.
         """
-        entries: dict[str, Entry] = {}
+        kept: dict[str, tuple[bytes, Entry]] = {}
+        duplicates: list[str] = []
         with path.open("wb") as out:
             for passage in passages:
-                if passage.record_id in entries:
-                    continue
                 data = pickle.dumps(passage, protocol=5)
-                entries[passage.record_id] = _entry(passage, out.tell(), len(data))
+                key = (hashlib.sha256(data).digest(), _entry(passage, out.tell(), len(data)))
                 out.write(data)
-        return cls(path, {record_id: entries[record_id] for record_id in sorted(entries)})
+                before = kept.setdefault(passage.record_id, key)
+                if before is not key:
+                    duplicates.append(passage.record_id)
+                    kept[passage.record_id] = min(before, key, key=lambda k: k[0])
+        return cls(path, {record_id: kept[record_id][1] for record_id in sorted(kept)}, tuple(sorted(duplicates)))
 
     def of(self, source: str) -> list[Entry]:
         """Return the entries of a source, by id."""

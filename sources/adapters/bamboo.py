@@ -7,7 +7,8 @@ Rules
 -----
 - MeetingPred and ShowsPred only: the two tasks that are conversations. Both length variants are read, from `datasets/`
   of the repository or from the folder itself.
-- There is no native id: the id is the digest of the row. A row that stands in two files counts once.
+- There is no native id: the id is the digest of the row. A row that stands twice is rejected
+  the second time.
 - The authors' README says MIT, but there is no licence file, and the texts are transcripts of broadcasts and meetings:
   our rows are placeholders, as in the published set.
 """
@@ -54,7 +55,9 @@ def parse(files: Files) -> Iterator[Passage | Rejected]:
             native_id = row.digest()
             if not row["content"].strip() or not row["answer"].strip():
                 yield row.reject("no conversation, or no name to predict")
-            elif native_id not in seen:
+            elif native_id in seen:
+                yield row.reject("the same conversation stands before it")
+            else:
                 seen.add(native_id)
                 task = key.partition("_")[0]
                 yield Passage(SPEC.name, native_id, task, row["content"], group=task, answer=row["answer"].strip())

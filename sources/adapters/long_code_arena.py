@@ -8,7 +8,8 @@ Rules
 - Candidate lines are those of the classes that depend on the project or the file (`committed`, `inproject`, `infile`,
   `common`); `random` and `non_informative` are left out.
 - The size classes medium and large are read: their snapshots hold enough text for the longest prompts.
-- The id is repository, commit and path; a file that stands in two size classes counts once.
+- The id is repository, commit and path; a file that stands twice, as in two size classes, is
+  rejected the second time.
 - Only repositories under a permissive licence: by our list, or by the licence file of the snapshot.
 """
 
@@ -53,11 +54,12 @@ def parse(files: Files) -> Iterator[Passage | Rejected]:
     for size in SPEC.files:
         for row in files.rows(size):
             item = _passage(row)
-            if isinstance(item, Rejected):
-                yield item
-            elif item.native_id not in seen:
-                seen.add(item.native_id)
-                yield item
+            if isinstance(item, Passage):
+                if item.native_id in seen:
+                    item = row.reject("the same file at the same commit stands before it")
+                else:
+                    seen.add(item.native_id)
+            yield item
 
 
 def _passage(row: Row) -> Passage | Rejected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tokenizers
 
 from curation.errors import BuildError
 from curation.ids import question_id, turns_sha256
@@ -190,6 +192,25 @@ def test_a_tier_without_sources_is_short(tmp_path: Path) -> None:
     assert all(cell.found == 0 for cell in empty.report.cells)
     assert all(shared.longest_prefix is None for shared in empty.report.shared)
     assert all(order.holds is None for order in empty.report.orders)
+
+
+def test_the_split_is_exact_in_another_models_tokens(passages: list[Passage], tmp_path: Path) -> None:
+    model = tokenizers.Tokenizer(tokenizers.models.BPE())
+    model.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
+    model.train_from_iterator([p.text or p.parts[0].text for p in passages[:20]], trainer)
+    path = tmp_path / "model.json"
+    model.save(str(path))
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    pinned = TokenizerConfig(name=str(path), sha256=sha256)
+    used = recipe(buckets=(512,), rows_per_cell=2, sampled=None).model_copy(update={"tokenizer": pinned})
+    (tmp_path / "work").mkdir()
+    other = build(passages, tmp_path / "work", used)
+    assert [len(rows) for rows in other.rows.values()] == [6]
+    for _, row in other.every():
+        assert len(model.encode(row["turns"][0], add_special_tokens=False).ids) == row["num_tokens"] == 512
+        assert len(TOKENIZER.encode_ordinary(row["turns"][0])) != 512
 
 
 def test_the_report_is_json_and_names_tiers_that_come_out_of_order(split: Split) -> None:

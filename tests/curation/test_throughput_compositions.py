@@ -282,3 +282,11 @@ def test_a_shelf_gives_back_what_was_put_on_it_whatever_the_order(tmp_path: Path
     assert one.group("hle", "none") == ()
     with pytest.raises(KeyError):
         one.read("hle:none")
+
+
+def test_of_two_passages_with_one_id_the_same_is_kept_in_any_order(tmp_path: Path) -> None:
+    a, b = (Passage("hle", "q1", "t", text, answer="x") for text in ("one", "two"))
+    first, second = shelf_of(tmp_path, a, b).read("hle:q1"), shelf_of(tmp_path, b, a).read("hle:q1")
+    assert first == second
+    assert shelf_of(tmp_path, a, b).duplicates == ("hle:q1",)
+    assert shelf_of(tmp_path, a).duplicates == ()

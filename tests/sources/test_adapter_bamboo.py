@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from sources.adapters import bamboo
+from sources.base import Rejected
 from sources.passages import Passage
 
 
@@ -18,9 +19,12 @@ def test_a_conversation_with_the_name_that_ends_it(memory_files: Any) -> None:
     )
 
 
-def test_a_row_in_two_files_counts_once(memory_files: Any) -> None:
+def test_a_row_in_two_files_is_rejected_the_second_time(memory_files: Any) -> None:
     row = {"content": "a said by ", "answer": "B"}
-    assert len(list(bamboo.parse(memory_files(bamboo.SPEC, {"meetingpred_4k": [row], "meetingpred_16k": [row]})))) == 1
+    kept, again = bamboo.parse(memory_files(bamboo.SPEC, {"meetingpred_4k": [row], "meetingpred_16k": [row]}))
+    assert isinstance(kept, Passage)
+    assert isinstance(again, Rejected)
+    assert "16k" in again.file
 
 
 def test_the_files_lie_in_datasets_or_in_the_folder_itself() -> None:

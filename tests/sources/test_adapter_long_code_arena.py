@@ -27,7 +27,8 @@ def read(memory_files: Any, **values: Any) -> list[Any]:
 
 
 def test_a_file_to_complete_with_its_repository(memory_files: Any) -> None:
-    (passage,) = read(memory_files)
+    passage, again = read(memory_files)
+    assert isinstance(again, Rejected)
     assert isinstance(passage, Passage)
     assert (passage.native_id, passage.group, passage.title) == (
         "someone/thing@0123456789ab/a.py",

@@ -58,9 +58,11 @@ def test_rows_that_are_rejected(memory_files: Any, values: dict[str, Any], word:
     assert word in item.reason
 
 
-def test_one_place_in_two_settings_counts_once(memory_files: Any) -> None:
+def test_one_place_in_two_settings_is_rejected_the_second_time(memory_files: Any) -> None:
     files = memory_files(repobench_python.SPEC, {"in_file": [ROW], "cross_file_first": [ROW]})
-    assert len(list(repobench_python.parse(files))) == 1
+    kept, again = repobench_python.parse(files)
+    assert isinstance(kept, Passage)
+    assert isinstance(again, Rejected)
 
 
 def test_the_java_adapter_differs_in_its_facts_alone(memory_files: Any) -> None:
