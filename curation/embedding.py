@@ -21,8 +21,11 @@ from curation.errors import EmbeddingError
 from curation.recipe import EmbedderConfig
 from curation.store import cache_root
 from curation.vectors import VectorCache, text_key
+from sources.progress import work_bar
 
 logger = logging.getLogger(__name__)
+
+_BAD_VECTOR = "its vector is zero or not finite"
 
 Vectors = NDArray[np.float32]
 
@@ -155,16 +158,17 @@ def _embed_missing(
     to_send = [embedder.shorten(texts[at[0]]) for _, at in missing]
     refused: list[tuple[int, str]] = []
     arrived = 0
-    for batch in embedder.embed(to_send, workers=workers):
-        good = [bool(np.isfinite(vector).all()) for vector in batch.vectors]
-        cache.add([missing[row][0] for row, ok in zip(batch.places, good, strict=True) if ok], batch.vectors[good])
-        bad = [(row, "its vector is zero or not finite") for row, ok in zip(batch.places, good, strict=True) if not ok]
-        for row, reason in (*batch.refused, *bad):
-            refused += [(place, reason) for place in missing[row][1]]
-        for row, vector in zip(batch.places, batch.vectors, strict=True):
-            vectors[np.array(missing[row][1])] = vector  # all NaN where it is not good
-        arrived += len(batch.places) + len(batch.refused)
-        logger.info("embed: %d of %d", arrived, len(missing))
+    with work_bar("embed", len(missing)) as advance:
+        for batch in embedder.embed(to_send, workers=workers):
+            good = [bool(np.isfinite(vector).all()) for vector in batch.vectors]
+            cache.add([missing[row][0] for row, ok in zip(batch.places, good, strict=True) if ok], batch.vectors[good])
+            bad = [(row, _BAD_VECTOR) for row, ok in zip(batch.places, good, strict=True) if not ok]
+            for row, reason in (*batch.refused, *bad):
+                refused += [(place, reason) for place in missing[row][1]]
+            for row, vector in zip(batch.places, batch.vectors, strict=True):
+                vectors[np.array(missing[row][1])] = vector  # all NaN where it is not good
+            arrived += len(batch.places) + len(batch.refused)
+            advance(len(batch.places) + len(batch.refused))
     if arrived != len(missing):
         raise EmbeddingError(f"embedder {embedder.id}: {len(missing) - arrived} texts got no answer; run again")
     return refused

@@ -1,8 +1,8 @@
-"""What a person sees of downloads: bars on stderr where it is a terminal, nothing elsewhere."""
+"""What a person sees of long work: bars on stderr where it is a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sources.download import Progress
@@ -27,3 +27,17 @@ def download_bars() -> Iterator[Progress]:
             bars.update(tasks[file], completed=done_bytes, total=total_bytes, visible=not whole)
 
         yield note
+
+
+@contextmanager
+def work_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield what is told how many more of `total` pieces are done; a bar with the time that is left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda done: bars.advance(task, done)
