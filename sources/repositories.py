@@ -1,14 +1,18 @@
 """Which code repositories may be published: those whose licence is known to be permissive.
 
 RepoBench and Long Code Arena take code from many repositories and name no licence a row. A repository counts as
-permissive if it is listed here, or if the licence file that came with it is one of these; any other is rejected by
-name.
+permissive if it is listed here or in `repositories.json`, or if the licence file that came with it is one of these; any
+other is rejected by name. `python -m sources.licensing` asks GitHub for those that are not listed yet.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
 
 PERMISSIVE = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "PSF-2.0")
 """SPDX ids that let us pass code on with its notice."""
@@ -31,7 +35,7 @@ LICENSES: dict[str, str] = {
     "spring-projects/spring-boot": "Apache-2.0",
     "square/okhttp": "Apache-2.0",
 }
-"""Repository to SPDX id, in lower case as GitHub compares them."""
+"""Repository to SPDX id, in lower case as GitHub compares them; known without asking."""
 
 _LICENSE_FILE = re.compile(r"(?i)(?:licen[cs]e|copying)(?:[.-](?:md|txt|rst|mit|apache))?")
 
@@ -50,6 +54,19 @@ def repository_name(name: str) -> str:
     return name.replace("__", "/", 1).lower()
 
 
+def looked_up_path() -> Path:
+    """Return the file that holds what GitHub says of other repositories; "" for one without a licence."""
+    return Path(str(resources.files("sources"))) / "repositories.json"
+
+
+@cache
+def looked_up() -> Mapping[str, str]:
+    """Return what GitHub says of other repositories: name in lower case to SPDX id."""
+    path = looked_up_path()
+    found: dict[str, str] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return found
+
+
 def license_of(repository: str, files: Iterable[tuple[str, str]] = ()) -> str:
     """Return the SPDX id of a repository's permissive licence; "" if none is known.
 
@@ -60,7 +77,8 @@ def license_of(repository: str, files: Iterable[tuple[str, str]] = ()) -> str:
     files
         Path and text of files that came with it; those at its root named like a licence are read.
     """
-    listed = LICENSES.get(repository_name(repository), "")
+    name = repository_name(repository)
+    listed = LICENSES.get(name, "") or looked_up().get(name, "")
     if listed:
         return listed if listed in PERMISSIVE else ""
     texts = [text for path, text in files if _LICENSE_FILE.fullmatch(path)]
@@ -72,4 +90,4 @@ def license_of(repository: str, files: Iterable[tuple[str, str]] = ()) -> str:
 
 def unknown_license(repository: str) -> str:
     """Return the reason for which a repository's rows are rejected."""
-    return f"the licence of {repository} is not known to be permissive; if it is, list it in sources/repositories.py"
+    return f"the licence of {repository} is not known to be permissive; run: python -m sources.licensing"

@@ -32,7 +32,9 @@ SPEC = SourceSpec(
     host="web",
     mirror="_web/AdaLEval",
     license=UNKNOWN,
-    files={size: FileSpec(f"textsort_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k", "64k")},
+    files={
+        size: FileSpec(f"textsort_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k", "64k")
+    },
     feeds=("low_entropy",),
     citation="""@inproceedings{wang2024adaleval,
   title     = {Ada-LEval: Evaluating long-context LLMs with length-adaptable benchmarks},

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+import requests
 
 from sources.adapters import gutenberg
 from sources.base import Rejected, Row
+from sources.hosts import file_url, list_files
 from sources.passages import Passage
 
 START = "*** START OF THIS PROJECT GUTENBERG EBOOK {} ***"
@@ -62,3 +64,10 @@ def test_every_book_has_an_address_and_a_name_that_the_pattern_matches() -> None
     spec = gutenberg.SPEC.files["books"]
     assert spec.urls["1342.txt"] == "https://www.gutenberg.org/cache/epub/1342/pg1342.txt"
     assert all(spec.matches(path) for path in spec.urls)
+
+
+def test_a_plain_web_server_is_asked_for_the_listed_books() -> None:
+    with requests.Session() as session:
+        listing = list_files(session, gutenberg.SPEC, "")
+    assert len(listing.files) == len(gutenberg.SPEC.files["books"].urls) >= 150
+    assert file_url(gutenberg.SPEC, "", "84.txt") == "https://www.gutenberg.org/cache/epub/84/pg84.txt"
