@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 DEMO ?= out/demo
 
-.PHONY: help setup demo test check format lint types arch wheel
+.PHONY: help setup demo test test-mirror check format lint types arch wheel
 
 help: ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
@@ -33,6 +33,9 @@ demo: setup ## Build the samples' splits, print their diversity, draw it.
 
 test: setup ## Run every test that needs no other engine or environment.
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
+	$(BIN)/python -m pytest -m heavy tests/mirror
 
 check: lint types arch test ## Format, lint, types, import contracts and tests.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,7 +24,8 @@ from curation.store import file_digests
 from sources.base import CATEGORIES
 from sources.errors import SourceError
 from sources.origins import MirrorOrigin, SamplesOrigin
-from sources.registry import QUALITATIVE, REFERENCE, SOURCES
+from sources.registry import SOURCES
+from tests.curation.shuffled_mirror import shuffled_mirror
 
 
 def _build(
@@ -119,32 +118,7 @@ def test_a_second_build_with_one_worker_gives_the_same_bytes(built, tmp_path):
 
 
 def _shuffled_mirror(root: Path, seed: int) -> MirrorOrigin:
-    """Lay the samples out as a mirror, the rows of every file in another order."""
-    generator = random.Random(seed)
-    for source in (*QUALITATIVE, *REFERENCE):
-        for file in SamplesOrigin().files(source.spec).files:
-            target = root / source.spec.mirror_folder / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _write_shuffled(file.local, target, source.spec.files[file.key].format, generator)
-    return MirrorOrigin(root)
-
-
-def _write_shuffled(path: Path, target: Path, file_format: str, generator: random.Random) -> None:
-    if file_format == "parquet":
-        table = pq.read_table(path)
-        order = generator.sample(range(len(table)), len(table))
-        pq.write_table(table.take(pa.array(order)), target)
-    elif file_format == "jsonl":
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
-        target.write_bytes(b"\n".join(generator.sample(lines, len(lines))))
-    elif file_format == "json":
-        rows = json.loads(path.read_text("utf-8-sig"))
-        target.write_text(json.dumps(generator.sample(rows, len(rows))))
-    elif file_format == "json_dict":
-        pairs = list(json.loads(path.read_text("utf-8-sig")).items())
-        target.write_text(json.dumps(dict(generator.sample(pairs, len(pairs)))))
-    else:
-        target.write_bytes(path.read_bytes())
+    return shuffled_mirror(SamplesOrigin(), root, seed)
 
 
 def test_the_order_of_the_rows_in_the_files_changes_no_published_byte(built, tmp_path):
