@@ -110,14 +110,17 @@ def headline_interval(groups: Mapping[str, Floats], *, seed: int = 0) -> Interva
     return _percentiles(value, drawn, method, n)
 
 
-def resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return the means of `RESAMPLES` samples with replacement, shape ``(RESAMPLES,)``.
+def resampled_weights(n: int, rng: np.random.Generator) -> Floats:
+    """Return how often each of n units is in `RESAMPLES` samples with replacement, over n; shape ``(RESAMPLES, n)``."""
+    drawn = rng.integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n)
+    weights: Floats = counts / n
+    return weights
 
-    The counts of a sample are multinomial, so one matrix product does it.
-    """
-    n = len(values)
-    counts = rng.multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
-    means: Floats = counts @ values / n
+
+def resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
+    """Return the means of `RESAMPLES` samples with replacement, shape ``(RESAMPLES,)``."""
+    means: Floats = resampled_weights(len(values), rng) @ values
     return means
 
 
@@ -188,9 +191,8 @@ def _drawn_pairs(
 ) -> tuple[Floats, Floats, Floats]:
     totals = np.zeros((3, RESAMPLES))
     for name in names:
-        n = len(first[name])
-        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES) / n
+        weights = resampled_weights(len(first[name]), rng)
         columns = np.stack([first[name], second[name], np.log(second[name] / first[name])])
-        totals += (counts @ columns.T).T
+        totals += (weights @ columns.T).T
     a, b, logs = totals / len(names)
     return a, b, logs

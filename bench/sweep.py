@@ -94,7 +94,7 @@ def run_sweep(config: BenchConfig, out: Path, progress: Callable[[int, int, int]
 
 
 def read_sweep(out: Path) -> list[dict[str, Any]]:
-    """Return a row for each finished point of a sweep; `speed_up` is against the point without speculation beside it."""
+    """Return a row for each finished point; `speed_up` is against the point without speculation beside it."""
     rows, baselines = [], dict[tuple[str, int], float]()
     for folder in sorted(path.parent for path in out.glob(f"*/{SUMMARY}")):
         row = _row(folder)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol
+
+import orjson
 
 from bench.acceptance import Step
 from bench.simulator.process import SimulatedAnswer
@@ -66,8 +67,8 @@ class Dialect(Protocol):
 
 def event(value: Mapping[str, Any], name: str = "") -> bytes:
     """Return one event, compact as the engines write it."""
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(value, separators=(',', ':'), ensure_ascii=False)}\n\n".encode()
+    head = b"event: %s\n" % name.encode() if name else b""
+    return b"%sdata: %s\n\n" % (head, orjson.dumps(value))
 
 
 def _prompt(body: Mapping[str, Any], key: str = "prompt") -> tuple[int, ...]:

@@ -134,17 +134,25 @@ def _steps(process: Process, rng: np.random.Generator, left: int) -> list[Step]:
         inner = np.clip(rates, 1e-9, 1 - 1e-9)
         logits = np.log(inner / (1 - inner)) + rng.normal(0.0, process.prompt_spread)
         rates = 1 / (1 + np.exp(-logits))
-    steps, k = list[Step](), len(rates)
-    while left:
-        drafted = 0 if not k or rng.random() < process.plain_share else k
-        if drafted and process.adaptive:
-            drafted = int(rng.integers(1, k + 1))
-        kept = rng.random(drafted) < rates[:drafted]
-        matched = drafted if kept.all() else int(np.argmin(kept))
-        delivered = min(matched + 1, left)
+    drafted = _drafted(process, rng, left)
+    kept = rng.random((left, len(rates))) < rates
+    # Matched: drafts before the first that was not kept, at most as many as were drafted.
+    matched = np.minimum(np.cumprod(kept, axis=1).sum(axis=1), drafted)
+    steps = list[Step]()
+    for d, m in zip(drafted.tolist(), matched.tolist(), strict=True):
+        if not left:
+            break
+        delivered = min(m + 1, left)
         left -= delivered
-        steps.append(Step(drafted, matched, delivered))
+        steps.append(Step(d, m, delivered))
     return steps
+
+
+def _drafted(process: Process, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return the draft length of n steps; 0 for a plain one."""
+    k = process.draft_length
+    drafted = rng.integers(1, k + 1, n) if process.adaptive and k else np.full(n, k)
+    return np.where(rng.random(n) < process.plain_share, 0, drafted)
 
 
 def _chunks(process: Process, rng: np.random.Generator, steps: Sequence[Step]) -> list[int]:
