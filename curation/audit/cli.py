@@ -25,7 +25,7 @@ fail_option = click.option(
 )
 
 
-def _classes(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+def _classes(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     for name in names:
         if name not in CLASS_NAMES:
@@ -33,8 +33,8 @@ def _classes(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     return names
 
 
-def _shard(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
-    i, _, n = value.partition("/")
+def _shard(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, int]:
+    i, _slash, n = value.partition("/")
     if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
         raise click.BadParameter(f"{value!r} is not I/N with I from 0 to N - 1")
     return int(i), int(n)
@@ -62,6 +62,7 @@ def audit() -> None:
 @click.option("--address", help="Of the Ray cluster; by default the one that RAY_ADDRESS or this machine names.")
 @click.option("--kernel", type=click.Choice(["auto", "numpy", "numba"]), default="auto", help="How text is scanned.")
 @click.option("--semantic", is_flag=True, help="Also list texts alike by an embedding, as candidates.")
+@click.option("--embedder", default="v1-offline", show_default=True, help="Recipe that names the embedder.")
 @click.option("--clean-text", help="Text known to be clean, from which --semantic takes its thresholds.")
 @click.option("--uncalibrated", is_flag=True, help="Let --semantic run without --clean-text.")
 @clean_option

@@ -80,7 +80,7 @@ def read_documents(file: CorpusFile, unit: Unit, paths: Sequence[str], counts: R
         elif file.format == "text":
             yield from _read_text(file, counts)
         else:
-            yield from _batches(_json_rows(file, unit, counts), paths, counts)
+            yield from _batches(json_rows(file, unit, counts), paths, counts)
     except _ERRORS as error:
         counts.skip(f"unreadable: {str(error).splitlines()[0][:120]}", counts.rows + 1)
 
@@ -114,7 +114,7 @@ def _decoded(raw: bytes, row: int, counts: RowCounts) -> str:
         return raw.decode("utf-8", "replace")
 
 
-def _json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tuple[int, Any]]:
+def json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tuple[int, Any]]:
     """Yield row number and value of each line, or each element of a JSON array."""
     with open_stream(file) as stream:
         sign = _first_sign(stream) if file.format == "json" else b""
@@ -131,6 +131,28 @@ def _json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tupl
                 yield counts.rows, loads(line)
             except ValueError:
                 counts.skip("not JSON", counts.rows)
+
+
+def starts_array(file: CorpusFile) -> bool:
+    """Tell whether a file is one JSON array."""
+    if file.format != "json":
+        return False
+    with open_stream(file) as stream:
+        return _first_sign(stream) == b"["
+
+
+def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream, each with its line feed."""
+    held: list[bytes] = []
+    while block := stream.read(_BLOCK):
+        parts = block.split(b"\n")
+        for part in parts[:-1]:
+            yield b"".join([*held, part, b"\n"])
+            held.clear()
+        if parts[-1]:
+            held.append(parts[-1])
+    if held:
+        yield b"".join(held)
 
 
 def _loads() -> Callable[[bytes], Any]:

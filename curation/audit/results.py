@@ -32,6 +32,7 @@ HITS_SCHEMA = pa.schema(
         ("category", pa.string()),
         ("source", pa.string()),
         ("class", pa.string()),
+        ("class_alone", pa.string()),
         ("coverage", pa.float64()),
         ("longest_run", pa.int32()),
         ("begin", pa.int64()),
@@ -41,8 +42,11 @@ HITS_SCHEMA = pa.schema(
         ("snippet_end", pa.int32()),
     ]
 )
-"""One row a pair of document and prompt turn. `row` counts from 1, in a JSONL file it is the line; `begin` and `end` are
-characters of the document's text."""
+"""One row a pair of document and prompt turn.
+
+`row` counts from 1, in a JSONL file it is the line; `begin` and `end` are characters of the document's text.
+`class_alone` is what the pair would be if no other document held the prompt.
+"""
 
 PROMPTS_SCHEMA = pa.schema(
     [
@@ -103,11 +107,16 @@ def merge(folders: Sequence[Path]) -> Results:
     missing = [unit.number for unit, home in zip(plan.units, homes, strict=True) if home is None]
     if missing:
         some = ", ".join(map(str, missing[:5]))
-        raise AuditError(f"{len(missing)} of {len(plan.units)} units are missing (first {some}); run their shards again")
+        raise AuditError(
+            f"{len(missing)} of {len(plan.units)} units are missing (first {some}); run their shards again"
+        )
     prompts = pq.read_table(folders[0] / "prompts.parquet")
     markers = [_read_marker(home, i) for i, home in enumerate(homes) if home is not None]
-    hits = _pairs(plan, [home for home in homes if home is not None], markers, prompts)
-    return Results(plan, hits, prompts, _summary(plan, markers, hits, prompts))
+    found = list(_unit_rows(plan, [home for home in homes if home is not None], markers))
+    candidates, coverage = _semantic(folders)
+    hits = _pairs([*found, *candidates], prompts)
+    summary = _summary(plan, markers, hits, prompts)
+    return Results(plan, hits, prompts, summary | ({"semantic": coverage} if coverage else {}))
 
 
 def write_results(out: Path, results: Results) -> None:
@@ -128,21 +137,29 @@ def _read_marker(home: Path, number: int) -> dict[str, Any]:
     return marker
 
 
-def _pairs(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
-    found = list(_unit_rows(plan, homes, markers))
+def _semantic(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    for folder in folders:
+        if (folder / "semantic.json").is_file():
+            coverage = json.loads((folder / "semantic.json").read_text("utf-8"))
+            return pq.read_table(folder / "semantic.parquet").to_pylist(), coverage
+    return [], {}
+
+
+def _pairs(found: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
     units = {row["prompt"]: row["words"] for row in prompts.select(["prompt", "words"]).to_pylist()}
     common = _common_prompts(found, units)
     owners: dict[int, list[dict[str, Any]]] = {}
     names = ("config", "question_id", "turn", "category", "source")
     for owner in prompts.select(["prompt", *names]).to_pylist():
         owners.setdefault(owner.pop("prompt"), []).append(owner)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for hit in found:
-        prompt, kind = hit.pop("prompt"), hit.pop("kind")
+        prompt, alone = hit.pop("prompt"), hit.pop("kind")
+        kind = alone
         if prompt in common and _may_be_common(kind, hit["coverage"], units[prompt]):
             kind = "common_text"
         hit["longest_run"] = hit.pop("run")
-        rows.extend({**hit, **owner, "class": kind} for owner in owners[prompt])
+        rows.extend({**hit, **owner, "class": kind, "class_alone": alone} for owner in owners[prompt])
     table = pa.Table.from_pylist(rows, schema=HITS_SCHEMA)
     keys = ("file", "row", "config", "question_id", "turn", "class")
     return table.sort_by([(key, "ascending") for key in keys])
@@ -154,7 +171,8 @@ def _unit_rows(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, An
         if unit.file != file:
             before, file = 0, unit.file
         for row in pq.read_table(hits_path(home, unit.number), schema=UNIT_SCHEMA).to_pylist():
-            yield {**row, "row": row["row"] + before, "file": plan.files[file].path}
+            if row["kind"] != "near_miss":
+                yield {**row, "row": row["row"] + before, "file": plan.files[file].path}
         before += marker["rows"]
 
 
@@ -218,7 +236,7 @@ def _corpus_summary(plan: Plan, markers: Sequence[dict[str, Any]], flagged: pa.T
 
 
 def _files(plan: Plan, markers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Counts of each file; first rows counted from the beginning of the file."""
+    """Return the counts of each file; first rows count from the beginning of the file."""
     entries: list[dict[str, Any]] = [
         {"file": f.path, "rows": 0, "documents": 0, "num_bytes": 0, "skipped": {}, "repaired": {}} for f in plan.files
     ]

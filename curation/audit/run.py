@@ -146,6 +146,8 @@ class UnitRunner:
             index, _ = open_index(Path(job.index_folder))
             scanner = make_scanner(index, RULES[job.plan.settings["rule"]], fast=job.fast)
         self._scanner = scanner
+        # The semantic stage looks at what the tokens almost found.
+        self._keeps_near_misses = bool(job.plan.settings.get("semantic"))
 
     def __call__(self, unit: Unit) -> RowCounts:
         """Run one unit, and write its hits and marker."""
@@ -174,7 +176,8 @@ class UnitRunner:
                 counts.skip("empty", int(documents.rows[i]))
             counts.documents += int((num_tokens > 0).sum())
             counts.num_bytes += _text_bytes(documents)
-            yield from _hit_rows(documents, hits)
+            kept = hits if self._keeps_near_misses else [hit for hit in hits if hit.kind != "near_miss"]
+            yield from _hit_rows(documents, kept)
 
 
 def _text_bytes(documents: Documents) -> int:
@@ -186,11 +189,9 @@ def _text_bytes(documents: Documents) -> int:
 def _hit_rows(documents: Documents, hits: Iterable[Hit]) -> Iterator[dict[str, Any]]:
     text, held = "", -1
     for hit in hits:
-        if hit.kind == "near_miss":
-            continue
         if hit.document != held:
             text, held = documents.texts[hit.document].as_py(), hit.document
-        snippet, begin, end = _snippet(text, hit.begin, hit.end)
+        snippet, begin, end = snippet_of(text, hit.begin, hit.end)
         yield {
             "row": int(documents.rows[hit.document]),
             "document_id": documents.id_of(hit.document),
@@ -206,8 +207,8 @@ def _hit_rows(documents: Documents, hits: Iterable[Hit]) -> Iterator[dict[str, A
         }
 
 
-def _snippet(text: str, begin: int, end: int) -> tuple[str, int, int]:
-    """A short stretch around a span, and where the span is in it; a long span is cut in its middle."""
+def snippet_of(text: str, begin: int, end: int) -> tuple[str, int, int]:
+    """Return a short stretch around a span, and where the span is in it; a long span is cut in its middle."""
     before, match, after = text[max(0, begin - _AROUND) : begin], text[begin:end], text[end : end + _AROUND]
     if len(match) > _MATCH:
         match = f"{match[: _MATCH // 2]} … {match[-_MATCH // 2 :]}"

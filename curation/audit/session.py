@@ -39,6 +39,7 @@ class Request:
     address: str | None = None
     kernel: str = "auto"
     semantic: bool = False
+    embedder: str = "v1-offline"
     clean_text: str | None = None
     uncalibrated: bool = False
     clean: Path | None = None
@@ -70,10 +71,26 @@ def run_audit(request: Request) -> Results | None:
     if request.shard[1] > 1:
         return None
     if request.semantic:
-        from curation.audit.semantic import run_semantic
-
-        run_semantic(request, plan, index)
+        _run_semantic(request, plan, index)
     return merge_audit([request.out], request.out, request.clean, request.classes)
+
+
+def _run_semantic(request: Request, plan: Plan, index: BenchmarkIndex) -> None:
+    from curation.audit.semantic import run_semantic
+    from curation.embedding import embed_texts, load_embedder
+    from curation.recipe import load_recipe
+
+    embedder = load_embedder(load_recipe(request.embedder).embedder)
+    embedder.check()
+    workers = _workers(request.workers, plan)
+    run_semantic(
+        plan,
+        index,
+        request.out,
+        request.clean_text,
+        lambda texts: embed_texts(list(texts), embedder, workers=workers),
+        embedder.id,
+    )
 
 
 def merge_audit(folders: Sequence[Path], out: Path, clean: Path | None, classes: Sequence[str]) -> Results:
@@ -86,7 +103,7 @@ def merge_audit(folders: Sequence[Path], out: Path, clean: Path | None, classes:
     if clean is not None:
         from curation.audit.clean import write_clean
 
-        write_clean(clean, results, classes)
+        write_clean(clean, out, results, classes)
     return results
 
 
@@ -109,6 +126,7 @@ def _settings(request: Request, index: BenchmarkIndex) -> dict[str, object]:
         "rule": request.rule,
         "rule_source": RULES[request.rule].source,
         "text": list(request.text),
+        "semantic": request.semantic,
         "normaliser": audit_fold.VERSION,
         "hash": audit_hash.VERSION,
         "unicode": audit_fold.unicode_version(),
