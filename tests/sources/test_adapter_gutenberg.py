@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-import requests
 
 from sources.adapters import gutenberg
 from sources.base import Rejected, Row
-from sources.hosts import file_url, list_files
+from sources.cache import SourceCache
+from sources.fetch import HubOrigin
+from sources.hosts import file_url
+from sources.lock import Lock
 from sources.passages import Passage
 
 START = "*** START OF THIS PROJECT GUTENBERG EBOOK {} ***"
@@ -66,8 +70,10 @@ def test_every_book_has_an_address_and_a_name_that_the_pattern_matches() -> None
     assert all(spec.matches(path) for path in spec.urls)
 
 
-def test_a_plain_web_server_is_asked_for_the_listed_books() -> None:
-    with requests.Session() as session:
-        listing = list_files(session, gutenberg.SPEC, "")
-    assert len(listing.files) == len(gutenberg.SPEC.files["books"].urls) >= 150
+def test_a_plain_web_server_is_asked_for_the_listed_books(tmp_path: Path) -> None:
+    origin = HubOrigin(cache=SourceCache(tmp_path), lock=Lock())
+    wanted, absent = origin.plan(gutenberg.SPEC, None)
+    assert {w.path for w in wanted} == set(gutenberg.SPEC.files["books"].urls)
+    assert len(wanted) >= 150
+    assert absent == []
     assert file_url(gutenberg.SPEC, "", "84.txt") == "https://www.gutenberg.org/cache/epub/84/pg84.txt"
