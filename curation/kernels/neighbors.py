@@ -23,7 +23,8 @@ from curation.kernels.near import Duplicates
 Vectors = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
-_BLOCK = 512
+_BLOCK = 256  # rows decided at a time: even if all kept rows lie within, their pairs fit into memory
+_VERIFY_COST = 50.0  # of a number of a pair that passes the bound in vain, in numbers multiplied for the bound
 _MARGIN = 1e-4  # over the single precision of the bound
 _SAMPLE = 1024
 _DIMENSIONS = (16, 32, 64, 128, 256)
@@ -35,12 +36,12 @@ class TooManyPairs(ValueError):
 
 def usable_rows(x: Vectors) -> NDArray[np.bool_]:
     """Tell for each row whether it has a direction: its norm is a finite number above 0."""
-    norms = _norms(x)
+    norms = _norms(x, np.arange(len(x)))
     usable: NDArray[np.bool_] = np.isfinite(norms) & (norms > 0.0)
     return usable
 
 
-def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int) -> Duplicates:
+def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int, rows: Indices | None = None) -> Duplicates:
     """Return the rows that lie within the threshold of a kept row before them.
 
     A row is kept unless it is directly within the threshold of a kept one: similarity is not passed on.
@@ -48,17 +49,19 @@ def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int) -> Duplicates
     Parameters
     ----------
     x
-        Vectors of any length, shape (n, d), all usable (see `usable_rows`), in the order that decides which of two is
-        kept. Not modified.
+        Vectors of any length, shape (n, d). Neither modified nor copied.
     threshold
         Cosine similarity, in (0, 1].
     max_pairs
-        Pairs that may be held or verified in all.
+        Pairs of a row and a kept row, or of two rows of a block, that may lie within the threshold.
+    rows
+        The rows of `x` to compare, all usable (see `usable_rows`), in the order that decides which of two is kept; by
+        default all, in their order.
 
     Returns
     -------
     Duplicates
-        Scores in [-1, 1].
+        Places in `rows`; scores in [-1, 1].
 
     Raises
     ------
@@ -71,17 +74,16 @@ def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int) -> Duplicates
     -----
     Costs O(n m len(V)) for m kept rows; memory O(n len(V)).
     """
-    if not usable_rows(x).all():
-        raise ValueError("every row must be finite and not zero")
-    search = _Search(x, threshold, max_pairs)
-    kept = np.ones(len(x), np.bool_)
+    rows = np.arange(len(x)) if rows is None else rows
+    search = _Search(x, rows, threshold, max_pairs)
+    kept = np.ones(len(rows), np.bool_)
     found: list[tuple[int, int, float]] = []
-    for low in range(0, len(x), _BLOCK):
-        rows = np.arange(low, min(low + _BLOCK, len(x)))
-        for item, keeper, score in search.decided(rows):
+    for low in range(0, len(rows), _BLOCK):
+        block = np.arange(low, min(low + _BLOCK, len(rows)))
+        for item, keeper, score in search.decided(block):
             kept[item] = False
             found.append((item, keeper, score))
-        search.keep(rows[kept[rows]])
+        search.keep(block[kept[block]])
     items, keepers, scores = zip(*found, strict=True) if found else ((), (), ())
     return Duplicates(
         np.array(items, np.int64),
@@ -93,18 +95,21 @@ def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int) -> Duplicates
 
 
 class _Search:
-    """The kept rows so far, and what lies near to them."""
+    """The kept rows so far, and what lies near to them. Items are places in `rows`."""
 
-    def __init__(self, x: Vectors, threshold: float, max_pairs: int) -> None:
+    def __init__(self, x: Vectors, rows: Indices, threshold: float, max_pairs: int) -> None:
         import faiss
 
         self.x = x
+        self.rows = rows
         self.threshold = threshold
         self.max_pairs = max_pairs
-        self.num_candidates = self.num_verified = 0
-        self.norms = _norms(x)
+        self.num_candidates = self.num_verified = self.num_pairs = 0
+        self.norms = _norms(x, rows)
+        if not (np.isfinite(self.norms) & (self.norms > 0.0)).all():
+            raise ValueError("every row must be finite and not zero")
         # A small matrix is searched sooner than a basis is found.
-        self.basis = _basis(x, self.norms, threshold) if len(x) > 4 * _SAMPLE else None
+        self.basis = self._basis() if len(rows) > 4 * _SAMPLE else None
         self.bounds = self._bounds()
         self.index = faiss.IndexFlatIP(self.bounds.shape[1])
         self.indexed = np.empty(0, np.int64)
@@ -112,58 +117,82 @@ class _Search:
     def _bounds(self) -> NDArray[np.float32]:
         """Return the rows whose inner products bound the cosines from above: (n, len(V) + 1), or the unit rows."""
         width = self.x.shape[1] if self.basis is None else len(self.basis) + 1
-        bounds = np.empty((len(self.x), width), np.float32)
-        for low in range(0, len(self.x), _BLOCK):
+        bounds = np.empty((len(self.rows), width), np.float32)
+        for low in range(0, len(self.rows), _BLOCK):
             part = slice(low, low + _BLOCK)
-            unit = self.x[part].astype(np.float64) / self.norms[part, None]
+            unit = self._unit(part)
             bounds[part] = unit if self.basis is None else _with_tail(unit @ self.basis.T)
         return bounds
 
-    def keep(self, rows: Indices) -> None:
-        """Add rows to the kept ones."""
-        if len(rows):
-            self.index.add(self.bounds[rows])
-            self.indexed = np.append(self.indexed, rows)
+    def _unit(self, items: Indices | slice) -> NDArray[np.float64]:
+        unit: NDArray[np.float64] = self.x[self.rows[items]].astype(np.float64) / self.norms[items, None]
+        return unit
 
-    def decided(self, rows: Indices) -> Iterator[tuple[int, int, float]]:
-        """Yield (row, first kept row within the threshold, cosine) of the rows that are not to be kept."""
+    def _basis(self) -> NDArray[np.float64] | None:
+        """Return the few orthonormal directions, shape (m, d), that make the search cheap, or None if none do.
+
+        They are those of most energy in an even sample of the rows, and as many as make bound and verification together
+        cheapest there. They decide how fast a pair is ruled out, not whether.
+        """
+        sample = self._unit(np.linspace(0, len(self.rows) - 1, _SAMPLE).astype(np.int64))
+        directions = np.linalg.svd(sample, full_matrices=False)[2]
+        far = sample @ sample.T < self.threshold
+        best, least_cost = None, float(self.x.shape[1])
+        for m in (m for m in _DIMENSIONS if m < self.x.shape[1]):
+            bounds = _with_tail(sample @ directions[:m].T)
+            in_vain = float(np.mean((bounds @ bounds.T >= self.threshold - _MARGIN) & far))
+            cost = m + 1 + in_vain * _VERIFY_COST * self.x.shape[1]
+            if cost < least_cost:
+                best, least_cost = directions[:m], cost
+        return best
+
+    def keep(self, items: Indices) -> None:
+        """Add items to the kept ones."""
+        if len(items):
+            self.index.add(self.bounds[items])
+            self.indexed = np.append(self.indexed, items)
+
+    def decided(self, block: Indices) -> Iterator[tuple[int, int, float]]:
+        """Yield (item, first kept item within the threshold, cosine) of the items that are not to be kept."""
         gone: set[int] = set()
-        for item, keeper, score in self._within(*self._candidates(rows)):
+        for item, keeper, score in self._within(*self._candidates(block)):
             if item not in gone and keeper not in gone:
                 gone.add(item)
                 yield item, keeper, score
 
-    def _candidates(self, rows: Indices) -> tuple[Indices, Indices]:
+    def _candidates(self, block: Indices) -> tuple[Indices, Indices]:
         radius = self.threshold - _MARGIN
-        limits, _, hits = self.index.range_search(self.bounds[rows], radius)
-        inside = np.tril(self.bounds[rows] @ self.bounds[rows].T, -1) > radius
+        limits, _, hits = self.index.range_search(self.bounds[block], radius)
+        inside = np.tril(self.bounds[block] @ self.bounds[block].T, -1) > radius
         later, earlier = np.nonzero(inside)
-        items = np.concatenate((np.repeat(rows, np.diff(limits.astype(np.int64))), rows[later]))
-        others = np.concatenate((self.indexed[hits], rows[earlier]))
-        self._count(len(items))
+        items = np.concatenate((np.repeat(block, np.diff(limits.astype(np.int64))), block[later]))
+        others = np.concatenate((self.indexed[hits], block[earlier]))
+        self.num_candidates += len(items)
         order = np.lexsort((others, items))
         return items[order], others[order]
-
-    def _count(self, num_pairs: int) -> None:
-        self.num_candidates += num_pairs
-        if self.num_candidates > self.max_pairs:
-            raise TooManyPairs(f"more than {self.max_pairs} pairs at cosine {self.threshold}")
 
     def _within(self, items: Indices, others: Indices) -> Iterator[tuple[int, int, float]]:
         for low in range(0, len(items), 4096):
             a, b = items[low : low + 4096], others[low : low + 4096]
             self.num_verified += len(a)
-            cosines = np.einsum("ij,ij->i", self.x[a], self.x[b], dtype=np.float64) / (self.norms[a] * self.norms[b])
+            cosines = np.einsum("ij,ij->i", self.x[self.rows[a]], self.x[self.rows[b]], dtype=np.float64) / (
+                self.norms[a] * self.norms[b]
+            )
             near = cosines >= self.threshold
+            self.num_pairs += int(np.count_nonzero(near))
+            if self.num_pairs > self.max_pairs:
+                raise TooManyPairs(f"more than {self.max_pairs} pairs at cosine {self.threshold}")
             # Rounding alone takes a row's cosine with itself past 1.
             yield from zip(a[near].tolist(), b[near].tolist(), np.clip(cosines[near], -1.0, 1.0).tolist(), strict=True)
 
 
-def _norms(x: Vectors) -> NDArray[np.float64]:
-    norms = np.empty(len(x))
-    for low in range(0, len(x), _BLOCK):
-        part = x[low : low + _BLOCK].astype(np.float64)
-        norms[low : low + _BLOCK] = np.sqrt(np.einsum("ij,ij->i", part, part))
+def _norms(x: Vectors, rows: Indices) -> NDArray[np.float64]:
+    norms = np.empty(len(rows))
+    for low in range(0, len(rows), _BLOCK):
+        part = x[rows[low : low + _BLOCK]].astype(np.float64)
+        # A norm that overflows is infinite, which is how an unusable row is known.
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms[low : low + _BLOCK] = np.sqrt(np.einsum("ij,ij->i", part, part))
     return norms
 
 
@@ -171,23 +200,3 @@ def _with_tail(head: NDArray[np.float64]) -> NDArray[np.float64]:
     """Append to coordinates of unit rows the length of what they leave out."""
     rest = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", head, head), 0.0))
     return np.column_stack((head, rest))
-
-
-def _basis(x: Vectors, norms: NDArray[np.float64], threshold: float) -> NDArray[np.float64] | None:
-    """Return the few orthonormal directions, shape (m, d), that make the search cheap, or None if none do.
-
-    They are those of most energy in an even sample of the rows; they decide how fast a pair is ruled out, not whether.
-    """
-    chosen = np.linspace(0, len(x) - 1, _SAMPLE).astype(np.int64)
-    sample = x[chosen].astype(np.float64) / norms[chosen, None]
-    directions = np.linalg.svd(sample, full_matrices=False)[2]
-    far = sample @ sample.T < threshold
-    best, least_cost = None, float(x.shape[1])
-    for m in (m for m in _DIMENSIONS if m < x.shape[1]):
-        bounds = _with_tail(sample @ directions[:m].T)
-        # A pair that passes the bound in vain costs a gather of two whole rows.
-        in_vain = float(np.mean((bounds @ bounds.T >= threshold - _MARGIN) & far))
-        cost = m + 1 + in_vain * 20.0 * x.shape[1]
-        if cost < least_cost:
-            best, least_cost = directions[:m], cost
-    return best

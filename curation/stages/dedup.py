@@ -94,7 +94,7 @@ def dedup_semantic(table: pa.Table, vectors: Vectors, config: DedupConfig, prior
     order = [i for i in keeper_order(table, priority) if usable[i]]
     for tongue, rows in _by_language(table, order).items():
         try:
-            found = greedy_neighbors(vectors[np.array(rows)], config.cosine_threshold, config.max_pairs)
+            found = greedy_neighbors(vectors, config.cosine_threshold, config.max_pairs, np.array(rows))
         except TooManyPairs as error:
             raise BuildError(
                 f"{SEMANTIC}: language {tongue[0] or 'undeclared'!r}: {error}: raise dedup.max_pairs or the threshold"

@@ -46,9 +46,10 @@ def test_the_search_finds_what_the_definition_finds(seed, n, d, threshold):
 @pytest.mark.parametrize("d", [24, 300])
 def test_the_shortened_vectors_rule_out_no_pair_in_truth_within(monkeypatch, threshold, d):
     monkeypatch.setattr(module, "_SAMPLE", 128)
+    monkeypatch.setattr(module, "_VERIFY_COST", 1.0)
     monkeypatch.setattr(module, "_BLOCK", 100)
     x = clustered(1, 800, d, noise=0.2)
-    search = module._Search(x, threshold, 10**9)
+    search = module._Search(x, np.arange(len(x)), threshold, 10**9)
     assert search.basis is not None
     assert len(search.basis) < d
     expected, cosines = by_definition(x, threshold)
@@ -107,6 +108,12 @@ def test_a_row_without_a_direction_is_not_usable():
     assert usable_rows(np.array([[1e200, 1e200], [1e-200, 0.0]])).tolist() == [False, False], "its norm is no number"
     with pytest.raises(ValueError, match="finite and not zero"):
         greedy_neighbors(x, 0.95, 100)
+
+
+def test_chosen_rows_are_compared_in_the_order_given():
+    x = clustered(3, 50, 4, centres=4)
+    rows = np.random.default_rng(0).permutation(50)[:30]
+    assert pairs(greedy_neighbors(x, 0.9, 10**6, rows)) == by_definition(x[rows], 0.9)[0]
 
 
 def test_no_rows_and_one_row():
