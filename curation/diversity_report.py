@@ -144,8 +144,9 @@ def write_plot(report: DiversityReport, path: Path) -> None:
     axes.set_ylabel("mean pairwise cosine")
     axes.set_title(f"Lower is more diverse ({report.embedder})")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.plot([], [], color="#c0392b", linewidth=2, label="proven bound")
-    axes.legend(frameon=False)
+    if any(c.bound is not None for c in report.categories):
+        axes.plot([], [], color="#c0392b", linewidth=2, label="proven bound")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as scratch:
         # No date in the file: the same figures give the same bytes.
