@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from datasketch import MinHash, MinHashLSH
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from curation.kernels.minhash import choose_bands
+from curation.kernels.minhash import band_keys, choose_bands
 from curation.kernels.near import Duplicates, NearIndex, greedy_duplicates
+from curation.kernels.postings import Lookup, Postings, cut
 from curation.kernels.shingles import shingle_sets
 from curation.kernels.tokens import tokenize
 from curation.recipe import DedupConfig
@@ -44,7 +46,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=250_000, help="records of the generated pool")
     arguments = parser.parse_args()
     real = list(installed_texts()) + list(mirror_texts())
-    result = {**measure(real), **compare(real)}
+    result = {**measure(real), **beside_datasketch(), **compare(real)}
     if arguments.full:
         result |= generated_pool(arguments.records)
     print(json.dumps(result))
@@ -94,6 +96,30 @@ def measure(texts: list[str]) -> dict[str, Any]:
         "verified": found.num_verified,
         "pairs": len(found.items),
     }
+
+
+def beside_datasketch(num_texts: int = 20_000) -> dict[str, Any]:
+    """Time and memory of datasketch's LSH tables and of ours, for the same signatures and bands."""
+    bands = choose_bands(CONFIG.jaccard_threshold, CONFIG.num_perm, CONFIG.max_miss_probability)
+    signature = np.random.default_rng(0).integers(0, 2**32, (num_texts, CONFIG.num_perm), dtype=np.uint32)
+    rss, begin = resident_bytes(), time.process_time()
+    lsh = MinHashLSH(num_perm=CONFIG.num_perm, params=(bands.num_bands, bands.rows))
+    permutations = MinHash(num_perm=CONFIG.num_perm).permutations
+    for i, values in enumerate(signature):
+        minhash = MinHash(hashvalues=values, permutations=permutations, scheme="affine32")
+        lsh.insert(i, minhash, check_duplication=False)
+    datasketch_s, kilobytes = time.process_time() - begin, (resident_bytes() - rss) / num_texts / 1e3
+    begin = time.process_time()
+    items = np.repeat(np.arange(num_texts, dtype=np.int32), bands.num_bands)
+    Lookup.of(Postings(cut(band_keys(signature, bands).ravel()), items, items).sorted())
+    return {
+        "datasketch_lsh_kb_per_text": round(kilobytes, 1),
+        "datasketch_lsh_time_ratio": round(datasketch_s / (time.process_time() - begin), 1),
+    }
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def compare(real: list[str]) -> dict[str, Any]:
