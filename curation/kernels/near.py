@@ -7,8 +7,8 @@ texts share is therefore replaced, for these texts, by the prefix filter (Chaudh
 2008): with all shingles in one order, the rare ones first, two sets of similarity t or more share one among the first
 |x| - ceil(t |x|) + 1 of each. That filter misses no pair, so the probability of a miss stays that of the bands.
 
-The bands are joined on sorted arrays, not in `datasketch.MinHashLSH`, whose candidates they give (a test compares them):
-its dictionaries took 20 kB a text, 5 GB for 250,000, and 19 times as long (`tests/perf/dedup.py` measures both).
+The bands are joined on sorted arrays, not in `datasketch.MinHashLSH`, whose candidates they give (a test compares
+them): its dictionaries took 20 kB a text, 5 GB for 250,000, and 19 times as long (`tests/perf/dedup.py` measures both).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from curation.kernels import minhash as minhash_module
 from curation.kernels import near as near_module
+from curation.kernels import postings as postings_module
 from curation.kernels.minhash import Bands, band_keys, choose_bands, signatures
 from curation.kernels.near import NearIndex, greedy_duplicates
 from curation.kernels.shingles import ShingleSets, shingle_sets
@@ -213,6 +214,15 @@ def test_many_near_copies_leave_one():
     found = greedy_duplicates(index_of(texts))
     assert found.items.tolist() == list(range(1, 200))
     assert set(found.keepers.tolist()) == {0}
+
+
+@given(any_texts)
+@settings(max_examples=40)
+def test_keys_that_leave_no_room_for_the_row_are_sorted_all_the_same(texts):
+    plain = triples(greedy_duplicates(index_of(texts, ngram_size=2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings_module, "_ROW_BITS", 4)
+        assert triples(greedy_duplicates(index_of(texts, ngram_size=2))) == plain
 
 
 def test_no_texts_one_text_and_texts_without_tokens():
