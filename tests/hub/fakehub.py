@@ -150,6 +150,7 @@ class FakeHub:
     faults: list[Fault] = field(default_factory=list)
     lfs: dict[str, bytes] = field(default_factory=dict)
     ignores_range: bool = False
+    longest_range_bytes: int = 1 << 40
     has_etags: bool = True
 
     def dataset(self, repo: str) -> Repo:
@@ -181,7 +182,7 @@ class FakeHub:
             table.clear()
         for each in (self.redirects, self.lfs, self.asked, self.faults):
             each.clear()
-        self.ignores_range, self.has_etags = False, True
+        self.ignores_range, self.has_etags, self.longest_range_bytes = False, True, 1 << 40
 
     def data_requests(self) -> list[Asked]:
         """Return the requests that were answered with bytes of a file, or would have been."""
@@ -384,6 +385,7 @@ class Endpoints:
         start, stop = 0, len(data)
         if match and request.headers.get("if-range", etag) == etag and not self._hub.ignores_range:
             start, stop = _range(match[1], match[2], len(data))
+            stop = min(stop, start + self._hub.longest_range_bytes)
         if start and start >= len(data):
             return refusal(416, "Range", headers={"Content-Range": f"bytes */{len(data)}"})
         status = 200 if (start, stop) == (0, len(data)) else 206

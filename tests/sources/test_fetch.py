@@ -149,6 +149,30 @@ def test_halves_of_two_files_are_never_joined(hub: FakeHub, tmp_path: Path) -> N
     assert content(origin(tmp_path), spec_at("web")) == [BIG[::-1]]
 
 
+def test_the_tag_of_a_file_never_stands_beside_bytes_of_another(hub: FakeHub, tmp_path: Path) -> None:
+    def interrupt(file: str, done_bytes: int, total_bytes: int | None) -> None:
+        if done_bytes >= 1 << 20:
+            raise KeyboardInterrupt
+
+    broken_off = HubOrigin(cache=SourceCache(tmp_path / "cache"), lock=Lock(), progress=interrupt)
+    for data, has_etags in ((BIG, True), (BIG[::-1], False)):
+        put(hub, "web", {"data/q.jsonl": data})
+        hub.has_etags = has_etags
+        with pytest.raises(KeyboardInterrupt):
+            broken_off.files(spec_at("web"))
+    put(hub, "web", {"data/q.jsonl": BIG})
+    hub.has_etags = True
+    assert content(origin(tmp_path), spec_at("web")) == [BIG]
+
+
+def test_a_server_that_answers_a_range_with_a_shorter_one_is_asked_again(hub: FakeHub, tmp_path: Path) -> None:
+    put(hub, "web", {"data/q.jsonl": BIG})
+    hub.cuts["q.jsonl"] = [1 << 20]
+    hub.longest_range_bytes = 400_000
+    assert content(origin(tmp_path), spec_at("web")) == [BIG]
+    assert len(hub.data_requests()) == 4
+
+
 def test_a_part_that_is_whole_only_has_to_be_checked_and_named(hub: FakeHub, tmp_path: Path) -> None:
     put(hub, "web", {"data/q.jsonl": OLD})
     mine, spec = origin(tmp_path, locked(tmp_path, OLD)), spec_at("web")

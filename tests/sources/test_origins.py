@@ -39,7 +39,6 @@ CONTENT = {
     "data/test-00001.jsonl": b'{"q": "c"}\n{"q": 1}\n',
     "data/test-00000.jsonl": b'{"q": "a"}\nnot a row\n{"q": "b"}\n',
     "data/train-00000.jsonl": b'{"q": "no"}\n',
-    "data/.test-hidden.jsonl": b'{"q": "no"}\n',
     "names.json": b'[{"q": "n"}]',
 }
 
@@ -57,7 +56,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
         write(tmp_path / "acme" / "demo", CONTENT)
         return MirrorOrigin(tmp_path)
     hub: FakeHub = request.getfixturevalue("hub")
-    hub.dataset("acme/demo").commit({p: d for p, d in CONTENT.items() if "hidden" not in p})
+    hub.dataset("acme/demo").commit(CONTENT)
     return HubOrigin(cache=SourceCache(tmp_path / "cache"), lock=Lock())
 
 
@@ -75,9 +74,7 @@ def test_rows_come_by_key_in_the_order_of_path_and_line_from_wherever(anywhere: 
 
 def test_every_file_that_was_read_is_identified_by_its_digest(anywhere: Origin) -> None:
     resolved = resolve(anywhere, spec())
-    wanted = {
-        p: hashlib.sha256(CONTENT[p]).hexdigest() for p in sorted(CONTENT) if "hidden" not in p and "train" not in p
-    }
+    wanted = {p: hashlib.sha256(CONTENT[p]).hexdigest() for p in sorted(CONTENT) if "train" not in p}
     assert list(resolved.digests.items()) == list(wanted.items())
     assert [f.size for f in resolved.files if f.path == "names.json"] == [len(CONTENT["names.json"])]
 
@@ -102,6 +99,13 @@ def test_with_allow_short_an_absent_file_is_a_warning_and_the_rest_is_read(
     files = open_source(spec(), resolved, lambda _: None)
     assert list(files.rows("test")) == []
     assert [r["q"] for r in files.rows("names")] == ["n"]
+
+
+def test_what_another_program_keeps_in_a_mirror_under_a_dot_is_not_read(tmp_path: Path) -> None:
+    files = {"a.jsonl": b'{"q": "a"}', ".cache/b.jsonl": b"no", "data/.c.jsonl": b"no", "data/d.jsonl": b"{}"}
+    write(tmp_path / "acme" / "demo", files)
+    everything = spec(files={"k": FileSpec("*.jsonl", "jsonl", Q)})
+    assert [f.path for f in resolve(MirrorOrigin(tmp_path), everything).files] == ["a.jsonl", "data/d.jsonl"]
 
 
 def test_a_mirror_that_is_not_there_is_a_refusal(tmp_path: Path) -> None:

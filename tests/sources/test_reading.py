@@ -132,6 +132,14 @@ def test_a_column_that_the_whole_file_lacks_is_one_error_that_names_both(read: R
         read(data.encode(), format)
 
 
+def test_a_file_that_is_refused_leaves_no_rejections_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b'{"p": 1}\nnot json\n')
+    rejected: list[Rejected] = []
+    with pytest.raises(SourceError):
+        list(read_rows(tmp_path / "file", FileSpec("f", "jsonl", Q), "f", rejected.append))
+    assert rejected == []
+
+
 def test_a_column_that_appears_late_makes_rejections_of_the_rows_before_it(read: Read) -> None:
     rows, rejected = read(b'{"p": 1}\n{"p": 2}\n{"q": "a"}\n{"p": 3}\n', "jsonl")
     assert texts(rows) == ["a"]
