@@ -166,8 +166,9 @@ class Remote:
         except ValueError as error:
             raise ReleaseError(f"{self.repo}: {what}: {_first_line(error)}; mend it and run again") from None
         except (_HTTP_ERROR, OSError, RuntimeError) as error:
-            # RuntimeError: what the client makes of an upload that broke.
-            raise Unsettled(f"{self.api.endpoint}: {what}: {_first_line(error)}") from None
+            # RuntimeError: what the client makes of an upload that broke; what broke it is its cause.
+            reason = _first_line(error if error.__cause__ is None else error.__cause__)
+            raise Unsettled(f"{self.api.endpoint}: {what}: {reason}") from None
 
 
 def _explained(error: HfHubHTTPError, what: str, repo: str) -> ReleaseError:
@@ -183,7 +184,7 @@ def _explained(error: HfHubHTTPError, what: str, repo: str) -> ReleaseError:
     return ReleaseError(f"{repo}: {what}: HTTP {status}: {_first_line(error)}; look at it and run again")
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 

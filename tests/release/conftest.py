@@ -45,11 +45,12 @@ def hub_here(server: FakeHub, tmp_path_factory: pytest.TempPathFactory) -> Itera
             patch.setenv(name, value)
         patch.delenv("HF_HUB_OFFLINE", raising=False)
         patch.setattr(huggingface_hub.constants, "ENDPOINT", server.url)
+        template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+        patch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         patch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
         patch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path_factory.mktemp("hub-cache")))
-        patch.setattr(
-            huggingface_hub.utils._http, "time", SimpleNamespace(sleep=lambda _s: None, time=time.time, sleeps=())
-        )
+        clock = SimpleNamespace(**{**vars(time), "sleep": lambda _seconds: None})
+        patch.setattr(huggingface_hub.utils._http, "time", clock)
         yield server
 
 
