@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 DEMO ?= out/demo
 
-.PHONY: help setup demo test test-mirror check format lint types arch wheel
+.PHONY: help setup demo test test-mirror test-peers check format lint types arch wheel
 
 help: ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
@@ -36,6 +36,16 @@ test: setup ## Run every test that needs no other engine or environment.
 
 test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
 	$(BIN)/python -m pytest -m heavy tests/mirror
+
+test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready ## Run aiperf's and vLLM's own code on exported files (installs 4 GB).
+	SPEEDBENCH_AIPERF_PYTHON=.venv-aiperf/bin/python SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python \
+		$(BIN)/python -m pytest -m peers
+
+# An environment of another project's own, as its list of pins says.
+.venv-%/.ready: tests/peers/%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --no-deps --requirement $<
+	touch $@
 
 check: lint types arch test ## Format, lint, types, import contracts and tests.
 
