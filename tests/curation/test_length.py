@@ -9,7 +9,7 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from curation.kernels.length import BLOCK_CHARS, BodyTooShort, Encoder, HeadTailTooLong, fit_to_length
+from curation.kernels.length import BLOCK_CHARS, BodyTooShort, Encoder, HeadTailTooLong, _Search, fit_to_length
 from curation.recipe import TokenizerConfig
 from curation.tokenizer import JsonTokenizer, load_tokenizer
 
@@ -98,6 +98,18 @@ def test_every_pair_of_code_points_that_is_a_split_is_one_in_any_surroundings(en
                 i = len(left) + len(a)
                 halves = encoder.encode_ordinary(text[:i]) + encoder.encode_ordinary(text[i:])
                 assert halves == encoder.encode_ordinary(text), (text[:i], text[i:])
+
+
+@pytest.mark.parametrize("encoder", [O200K, CL100K], ids=["o200k", "cl100k"])
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(5, 200), body=st.lists(st.sampled_from(PIECES), min_size=40, max_size=300).map("".join), tail=TEXT)
+@example(n=40, body="word " * 200, tail="s and more")
+def test_the_window_counts_what_the_whole_text_has(encoder: Encoder, n: int, body: str, tail: str) -> None:
+    search = _Search(encoder, n, "Head: ", body, tail)
+    near = {end + d for end in (*search.anchors, search.at) for d in (-2, -1, 0, 1, 2)}
+    for end in sorted(e for e in near if 0 <= e <= len(search.text)):
+        for pad in ("", " ok"):
+            assert search.count(end, pad) == count(encoder, search.text[:end] + pad + tail)
 
 
 def test_splits_are_frequent_in_ordinary_text() -> None:
