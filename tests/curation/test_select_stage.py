@@ -159,3 +159,11 @@ def test_the_shipped_recipes_load_and_v1_offline_differs_in_the_embedder_alone()
         update={"name": "", "embedder": None}
     )
     assert recipes["demo"].selection.quota == 8
+
+
+def test_the_number_of_processes_changes_nothing():
+    table, x = pool_of(SIZES), unit_rows(95)
+    one, two = (select_categories(table, x, CONFIG, workers=workers) for workers in (1, 2))
+    assert two.table == one.table
+    assert two.facts == one.facts
+    assert two.drops == one.drops

@@ -219,7 +219,7 @@ def test_rows_that_are_not_unit_vectors_are_refused_by_place():
     for value in (0.0, np.nan, 2.0, np.inf):
         bad = x.copy()
         bad[3] *= value
-        with pytest.raises(ValueError, match="unit norm.*row 3"):
+        with pytest.raises(ValueError, match=r"unit norm.*row 3"):
             select_diverse(bad, 2)
         with pytest.raises(ValueError, match="row 3"):
             mean_pairwise_cosine(bad)
