@@ -19,8 +19,8 @@ from curation.embedders.openai_api import OpenAIEmbedder
 from curation.embedders.use import UseEmbedder
 from curation.errors import EmbeddingError
 from curation.recipe import EmbedderConfig
-from curation.store import cache_root
 from curation.vectors import VectorCache, text_key
+from sources.cache import cache_root
 from sources.progress import work_bar
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def embed(texts: Sequence[str], embedder: Embedder, *, workers: int = 1, root: P
     workers
         Processes, where the embedder runs on this machine.
     root
-        The cache of vectors; by default under `curation.store.cache_root`.
+        The cache of vectors; by default under `sources.cache.cache_root`.
 
     Raises
     ------

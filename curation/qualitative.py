@@ -33,9 +33,10 @@ from curation.stages.clean import cap_candidates, filter_records, normalize_reco
 from curation.stages.decontaminate import decontaminate
 from curation.stages.dedup import dedup_exact, dedup_near, dedup_semantic
 from curation.stages.select import select_categories
-from curation.store import BuildFolder, StepCache, StepResult, cache_root, table_digest, write_table, write_vectors
+from curation.store import BuildFolder, StepCache, StepResult, table_digest, write_table, write_vectors
 from curation.tokenizer import Tokenizer
 from sources.base import Source
+from sources.cache import cache_root
 from sources.origins import MirrorOrigin
 from sources.registry import QUALITATIVE, REFERENCE, SOURCES
 

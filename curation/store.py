@@ -97,12 +97,6 @@ def package_versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in VERSIONED_PACKAGES}
 
 
-def cache_root() -> Path:
-    """Return the cache folder: `$SPEEDBENCH_CACHE`, else `~/.cache/speedbench`."""
-    root = os.environ.get("SPEEDBENCH_CACHE", "")
-    return Path(root) if root else Path.home() / ".cache" / "speedbench"
-
-
 @dataclass(frozen=True, slots=True)
 class BuildFolder:
     """`DIR` of a build. The manifest is written last: without one there is no finished build."""
