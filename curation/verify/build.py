@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from curation.errors import BuildError, RecipeError
@@ -161,7 +162,7 @@ def _tokenizer(subject: Subject) -> tuple[Tokenizer | None, list[Fault]]:
     if subject.recipe is None and config.name not in (subject.read(CARD) or b"").decode("utf-8", "replace"):
         return None, []  # `unknown_tokenizer` says so
     try:
-        tokenizer = load_tokenizer(config)
+        tokenizer = _loaded(config)
     except (BuildError, RecipeError) as error:
         return None, [Fault("lengths", MANIFEST, "tokenizer", str(error), "and check again")]
     stated = (subject.manifest or {}).get("tokenizer", {}).get("sha256", tokenizer.sha256)
@@ -169,6 +170,10 @@ def _tokenizer(subject: Subject) -> tuple[Tokenizer | None, list[Fault]]:
         message = f"the vocabulary of {tokenizer.name} here is not the one of the build"
         return None, [Fault("lengths", MANIFEST, "tokenizer", message, _REBUILD)]
     return tokenizer, []
+
+
+# Kept: digesting a vocabulary takes a second, and a release verifies more than once.
+_loaded = cache(load_tokenizer)
 
 
 def unknown_tokenizer(subject: Subject) -> str:

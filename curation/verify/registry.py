@@ -13,6 +13,7 @@ from curation.verify.card import check_card
 from curation.verify.columns import check_parquet
 from curation.verify.files import check_digests, check_layout
 from curation.verify.rows import check_ids, check_texts, check_values
+from curation.verify.self_audit import check_self_audit, unreadable
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     Check("lengths", check_lengths, unknown_tokenizer),
     Check("full", check_full, whole_build_only),
     Check("sources", check_sources),
+    Check("self audit", check_self_audit, unreadable),
 )
 """Every check, in the order in which its faults are printed."""
 

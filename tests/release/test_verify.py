@@ -17,7 +17,7 @@ from curation.ids import turns_sha256
 from curation.schema import SENTINEL, SPLIT_SCHEMA
 from curation.store import write_json
 from curation.verify.registry import CHECKS, Verification, verify_dist
-from tests.release.tiny_build import BUCKET, remake, seal, tiny_build
+from tests.release.tiny_build import BUCKET, ROWS, remake, seal, tiny_build
 
 QUALITATIVE = "data/qualitative.parquet"
 THROUGHPUT = f"throughput_{BUCKET}"
@@ -320,6 +320,17 @@ def test_another_revision_or_another_file_than_is_pinned_is_a_fault(dist: Path) 
     assert any(f"gsm8k: {name} is not the file that is pinned" in line for line in lines)
 
 
+def test_two_rows_that_hold_the_same_prompt_are_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A train leaves at noon and drives 80 kilometres an hour; when has it come 200 kilometres far from here?"
+    rows = {config: list(listed) for config, listed in ROWS.items()}
+    rows["qualitative"][:2] = [("math", "gsm8k", "g1", [text]), ("math", "gsm8k", "g2", [text.upper()])]
+    dist = tiny_build(tmp_path, rows)
+    monkeypatch.setenv("SPEEDBENCH_LOCK", str(tmp_path / "lock.toml"))
+    (line,) = said(verify_dist(dist))
+    assert line.startswith(f"self audit: {QUALITATIVE}: row (")
+    assert "two rows of one config hold the same prompt" in line
+
+
 # ---- other sets
 
 
@@ -331,7 +342,7 @@ def test_a_set_with_speed_benchs_columns_alone_gets_the_checks_that_make_sense(d
     pq.write_table(table, theirs / "qualitative" / "test-00000-of-00001.parquet")
     found = verify_dist(theirs, is_local=True)
     assert [fault.check for fault in found.faults] == ["card"], "it has no card here, and nothing else is wrong"
-    assert {name for name, _ in found.left_out} == {"values", "texts", "counts", "lengths", "full"}
+    assert {name for name, _ in found.left_out} == {"values", "texts", "counts", "lengths", "full", "self audit"}
 
 
 # ---- the command
