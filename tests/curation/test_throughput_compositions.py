@@ -93,6 +93,16 @@ def test_passages_of_a_book_never_overlap(n: int, samples: Shelf) -> None:
         assert all(end <= start for (_, end), (start, _) in pairwise(sorted(of_book)))
 
 
+def test_a_passage_that_would_reach_into_the_next_is_refused(tmp_path: Path) -> None:
+    """Six code points a token, more than prose has: the length would need more of the book than a passage may have."""
+    paragraph = "Hello" + " hello" * 60
+    shelf = shelf_of(tmp_path, Passage("gutenberg", "1", "book", (paragraph + "\n\n") * 200, title="A by B"))
+    (target, *_) = COMPOSERS["gutenberg"].targets(shelf, 2_000, count)
+    outcome = builder(shelf).build("c", target, 2_000)
+    assert isinstance(outcome, Refused)
+    assert "reach into the next passage" in outcome.reason
+
+
 def test_a_short_prompt_stops_inside_a_conversation_and_a_long_one_ends_with_it(samples: Shelf) -> None:
     (short, _), (long, composed) = rows(samples, "bamboo", 512)[0], rows(samples, "bamboo", 8_000)[0]
     target = samples.read(f"bamboo:{long['src_id']}")
