@@ -74,19 +74,25 @@ def max_tokens(streams: int, seconds: float) -> int:
 
 @contextmanager
 def simulator(step: float) -> Generator[str]:
-    """Run a stamping simulator in a process of its own, on the first core where there are several; yield its URL."""
+    """Run a stamping simulator in a process of its own and yield its URL.
+
+    Inside the block the simulator has the first core to itself, and this process with all that it starts the others,
+    where there are several.
+    """
     rates = ",".join(map(str, RATES))
     command = [sys.executable, "-m", "speedbench", "bench", "simulate", "--stamped", "--step-s", str(step)]
     process = subprocess.Popen([*command, "--acceptance-rates", rates], stdout=subprocess.PIPE, text=True)
+    cores = sorted(os.sched_getaffinity(0))
     try:
-        cores = sorted(os.sched_getaffinity(0))
         if len(cores) > 1:
             os.sched_setaffinity(process.pid, cores[:1])
+            os.sched_setaffinity(0, cores[1:])
         url = process.stdout.readline().strip() if process.stdout else ""
         if not url:
             raise EngineError(f"the simulator did not start (status {process.wait()})")
         yield url
     finally:
+        os.sched_setaffinity(0, cores)
         process.terminate()
         process.wait()
         if process.stdout:

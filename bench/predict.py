@@ -1,8 +1,8 @@
 """Predicted speed-ups: acceptance from one qualitative run, step latencies from one sweep.
 
 Speculation with k drafts is faster by ``t_ar * AL_k / t_sd(k)``: one step of ``t_sd(k)`` delivers ``AL_k`` tokens, for
-which decoding one by one needs ``AL_k`` steps of ``t_ar``. ``AL_k = 1 + sum_{i<=k} prod_{j<=i} AR_j`` follows from the rates of a
-run with at least k drafts, if the drafter proposes the same first k tokens whatever its draft length is.
+which decoding one by one needs ``AL_k`` steps of ``t_ar``. ``AL_k = 1 + sum_{i<=k} prod_{j<=i} AR_j`` follows from the
+rates of a run with at least k drafts, if the drafter proposes the same first k tokens whatever its draft length is.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy as np
 
 from bench.client.messages import Finished, Go, NextTurn, Ready, Start, Stop, WorkerPlan, WorkerReport
 from bench.transport.base import Transport
+from bench.transport.open_files import raise_open_files
 from bench.transport.registry import make_transport
 
 LAG_SAMPLE_S = 0.02
@@ -23,6 +24,7 @@ LAG_SAMPLE_S = 0.02
 
 def run_worker(plan: WorkerPlan, connection: Connection) -> None:
     """Run one worker until it is told to stop or the coordinator is gone."""
+    raise_open_files()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's, who then says Stop
     try:
         import uvloop

@@ -15,6 +15,7 @@ import httptools
 from bench.simulator.dialects import DIALECTS, SimStream
 from bench.simulator.metrics import Totals, metrics_page
 from bench.simulator.process import Process, simulate_answer
+from bench.transport.open_files import raise_open_files
 
 logger = logging.getLogger(__name__)
 
@@ -275,6 +276,7 @@ def run_loop() -> Callable[..., Any]:
 
 async def serve(simulation: Simulation, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve until cancelled; `ready` is told the URL."""
+    raise_open_files()
     server = SimulatorServer(simulation)
     ready(await server.start(host, port))
     try:
