@@ -20,13 +20,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.fill import nvidia
-from curation.fill.rebuild import rebuild_rows
+from curation.fill import nvidia, rebuild
 from curation.fill.wanted import Filled, Outcome, Problem, Wanted, wanted_rows
 from curation.folder import new_folder, refuse_existing
 from curation.load import CHECKSUMS, config_files, read_manifest, resolve_dist
 from curation.recipe import Recipe, load_recipe
 from curation.store import parquet_writer, write_checksums, write_text
+from sources.access import check_access, require_access
+from sources.fetch import HubOrigin
 from sources.origins import Origin
 
 logger = logging.getLogger(__name__)
@@ -95,11 +96,15 @@ def fill_dist(
     ------
     DistError
         If the DIST cannot be read or `out` is taken.
+    SourceError
+        Without `allow_partial`, if a source cannot be read from the Hub; said of all of them before a byte is fetched.
     """
     refuse_existing(out)
     folder = resolve_dist(dist)
     rows = wanted_rows(folder)
     logger.info("%s: %d placeholder rows", dist, len(rows))
+    if not allow_partial:
+        require_sources(rows, origin)
     outcomes = find_texts(rows, origin, recipe or recipe_of(folder))
     texts = {outcome.row.key: outcome.turns for outcome in outcomes if isinstance(outcome, Filled)}
     report = FillReport(
@@ -114,12 +119,23 @@ def fill_dist(
     return report
 
 
+def require_sources(rows: Sequence[Wanted], origin: Origin) -> None:
+    """Refuse if a source that rows need is gated, moved or out of reach on the Hub; a mirror is simply read."""
+    if isinstance(origin, HubOrigin):
+        ours, theirs = _by_kind(rows)
+        specs = [*rebuild.specs_of(ours, origin), *nvidia.specs_of(theirs, origin)]
+        require_access(check_access(specs, origin), allow_short=True)
+
+
 def find_texts(rows: Sequence[Wanted], origin: Origin, recipe: Recipe) -> list[Outcome]:
     """Return the text of each row or why it has none: ours by digest, those of NVIDIA's set by its own rules."""
-    ours = [row for row in rows if row.turns_sha256]
-    theirs = [row for row in rows if not row.turns_sha256]
-    found = {o.row.key: o for o in (*rebuild_rows(ours, origin, recipe), *nvidia.fill_rows(theirs, origin))}
+    ours, theirs = _by_kind(rows)
+    found = {o.row.key: o for o in (*rebuild.rebuild_rows(ours, origin, recipe), *nvidia.fill_rows(theirs, origin))}
     return [found[row.key] for row in rows]
+
+
+def _by_kind(rows: Sequence[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
+    return [row for row in rows if row.turns_sha256], [row for row in rows if not row.turns_sha256]
 
 
 def recipe_of(folder: Path) -> Recipe:

@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from curation.fill.reading import OpenFiles, Unpinned, open_at
+from curation.fill.reading import OpenFiles, Unpinned, open_at, pinned_specs
 from curation.fill.wanted import Filled, Outcome, Problem, Wanted, problems_of
 from curation.kernels.text import storable
 from curation.schema import SENTINEL
+from sources.base import SourceSpec
 from sources.errors import SourceError
 from sources.origins import Origin
 from sources.registry import SOURCES
@@ -172,19 +173,32 @@ IN_CODE = ("RUCAIBox/BAMBOO", "AdaLEval/", "nvidia/ChatRAG-Bench", "TIGER-Lab/MM
 
 def fill_rows(rows: Sequence[Wanted], origin: Origin) -> list[Outcome]:
     """Return the text of each row, or why it has none, in the order of the rows."""
-    outcomes: dict[tuple[str, str], Outcome] = {}
-    groups: dict[tuple[str, str], list[Wanted]] = {}
-    for row in rows:
-        marker = next((rule.marker for rule in RULES if rule.marker in row.source), "")
-        if marker:
-            groups.setdefault((marker, named_revision(row)), []).append(row)
-        else:
-            outcomes[row.key] = Problem(row, "unsupported", _why_not(row))
+    groups, unknown = _grouped(rows)
+    outcomes: dict[tuple[str, str], Outcome] = {problem.row.key: problem for problem in unknown}
     for (marker, revision), wanted in sorted(groups.items()):
         rule = next(rule for rule in RULES if rule.marker == marker)
         found = _fill_group(rule, revision, wanted, origin)
         outcomes |= {outcome.row.key: outcome for outcome in found}
     return [outcomes[row.key] for row in rows]
+
+
+def specs_of(rows: Sequence[Wanted], origin: Origin) -> list[SourceSpec]:
+    """Return the sources that rows need, each at the revision to ask for; those without one are left out."""
+    names = {rule.marker: rule.name for rule in RULES}
+    return pinned_specs([(names[marker], revision) for marker, revision in sorted(_grouped(rows)[0])], origin)
+
+
+def _grouped(rows: Sequence[Wanted]) -> tuple[dict[tuple[str, str], list[Wanted]], list[Problem]]:
+    """Return the rows by marker and revision, and those that no rule fills."""
+    groups: dict[tuple[str, str], list[Wanted]] = {}
+    unknown: list[Problem] = []
+    for row in rows:
+        marker = next((rule.marker for rule in RULES if rule.marker in row.source), "")
+        if marker:
+            groups.setdefault((marker, named_revision(row)), []).append(row)
+        else:
+            unknown.append(Problem(row, "unsupported", _why_not(row)))
+    return groups, unknown
 
 
 def named_revision(row: Wanted) -> str:

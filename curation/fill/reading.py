@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sources.base import Rejected, Row, SourceSpec
 from sources.fetch import HubOrigin
 from sources.lock import effective_revision, is_locked
 from sources.origins import Origin, ResolvedFiles, open_source, resolve
+from sources.registry import SOURCES
 
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
@@ -86,3 +88,13 @@ def pinned(origin: Origin, spec: SourceSpec, revision: str) -> SourceSpec:
     if not wanted:
         raise Unpinned("neither row nor lock names a revision; run `speedbench sources lock`, or use --mirror DIR")
     return replace(spec, revision=wanted)
+
+
+def pinned_specs(wanted: Iterable[tuple[str, str]], origin: Origin) -> list[SourceSpec]:
+    """Return the specs of (name, revision) at the revision to ask for, each once; those without one are left out."""
+    found: dict[tuple[str, str], SourceSpec] = {}
+    for name, revision in wanted:
+        with suppress(Unpinned):
+            spec = pinned(origin, SOURCES[name].spec, revision)
+            found.setdefault((name, spec.revision), spec)
+    return list(found.values())

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from curation.fill.reading import OpenFiles, Unpinned, open_at
+from curation.fill.reading import OpenFiles, Unpinned, open_at, pinned_specs
 from curation.fill.wanted import Filled, Outcome, Problem, Wanted, problems_of
 from curation.ids import turns_sha256
 from curation.kernels.text import storable
@@ -21,7 +21,7 @@ from curation.throughput.build import row_builder
 from curation.throughput.material import read_passages, source_facts
 from curation.throughput.rows import RowBuilder
 from curation.throughput.shelf import Shelf
-from sources.base import Record, Rejected, Source
+from sources.base import Record, Rejected, Source, SourceSpec
 from sources.errors import SourceError
 from sources.origins import Origin
 from sources.passages import PassageSource
@@ -44,20 +44,33 @@ def rebuild_rows(rows: Sequence[Wanted], origin: Origin, recipe: Recipe) -> list
     recipe
         The one that built the DIST: its tokenizer and padding make the throughput rows.
     """
-    outcomes: dict[tuple[str, str], Outcome] = {}
-    groups: dict[tuple[str, bool, str], list[Wanted]] = {}
-    for row in rows:
-        name = _source_name(row)
-        if name is None:
-            detail = "no source of this version made it; use the version of speedbench that built the release"
-            outcomes[row.key] = Problem(row, "unsupported", detail)
-        else:
-            groups.setdefault((name, row.is_throughput, row.revision), []).append(row)
+    groups, unknown = _grouped(rows)
+    outcomes: dict[tuple[str, str], Outcome] = {problem.row.key: problem for problem in unknown}
     for (name, is_throughput, revision), wanted in sorted(groups.items()):
         found = _rebuild_group(name, revision, wanted, origin, recipe if is_throughput else None)
         outcomes |= {outcome.row.key: outcome for outcome in found}
         logger.info("%s: %d of %d rows filled", name, sum(isinstance(o, Filled) for o in found), len(wanted))
     return [outcomes[row.key] for row in rows]
+
+
+def specs_of(rows: Sequence[Wanted], origin: Origin) -> list[SourceSpec]:
+    """Return the sources that rows need, each at the revision to ask for; those without one are left out."""
+    groups, _ = _grouped(rows)
+    return pinned_specs([(name, revision) for name, _, revision in sorted(groups)], origin)
+
+
+def _grouped(rows: Sequence[Wanted]) -> tuple[dict[tuple[str, bool, str], list[Wanted]], list[Problem]]:
+    """Return the rows by source, split and revision, and those of no known source."""
+    groups: dict[tuple[str, bool, str], list[Wanted]] = {}
+    unknown: list[Problem] = []
+    for row in rows:
+        name = _source_name(row)
+        if name is None:
+            detail = "no source of this version made it; use the version of speedbench that built the release"
+            unknown.append(Problem(row, "unsupported", detail))
+        else:
+            groups.setdefault((name, row.is_throughput, row.revision), []).append(row)
+    return groups, unknown
 
 
 def _source_name(row: Wanted) -> str | None:

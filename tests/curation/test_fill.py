@@ -31,6 +31,7 @@ from curation.throughput.build import build_throughput
 from curation.throughput.material import read_passages, source_facts
 from sources import http
 from sources.base import Rejected
+from sources.errors import SourceError
 from sources.fetch import HubOrigin
 from sources.lock import Lock
 from sources.origins import MirrorOrigin, Origin, SamplesOrigin, open_source, resolve
@@ -348,6 +349,24 @@ def test_nothing_is_asked_of_a_source_without_a_revision(tmp_path, hub, qualitat
     assert {p.kind for p in report.problems} == {"unpinned"}
     assert "sources lock" in report.problems[0].detail
     assert not hub.data_requests()
+
+
+def test_sources_that_cannot_be_read_are_named_together_before_a_byte_is_fetched(tmp_path, hub, qualitative, first):
+    hub.dataset("livecodebench/code_generation_lite").commit({"test.jsonl": lines(PROBLEMS)}, PINNED)
+    hub.dataset("cais/hle").commit({"data/test-0.parquet": b"PAR1"}, SPECS["hle"].revision)
+    hub.dataset("cais/hle").gated = True
+    hub.denied["cais/hle"] = 403
+    both = qualitative.filter(pc.is_in(qualitative.column("source"), pa.array(["cais/hle", "nvidia/ChatRAG-Bench"])))
+    rows = pa.concat_tables([both, rows_of("livecodebench", first, PINNED)])
+    dist = write_dist(tmp_path / "dist", qualitative=rows)
+    with pytest.raises(SourceError, match=r"2 of 3 sources cannot be read, nothing was fetched") as refusal:
+        fill_dist(dist, tmp_path / "out", HubOrigin(lock=Lock()))
+    assert "cais/hle" in str(refusal.value)
+    assert "nvidia/ChatRAG-Bench" in str(refusal.value)
+    assert not hub.data_requests()
+    report = fill_dist(dist, tmp_path / "out", HubOrigin(lock=Lock()), allow_partial=True)
+    assert report.filled == len(PROBLEMS)
+    assert {p.kind for p in report.problems} == {"unread"}
 
 
 def test_a_web_source_that_is_not_locked_is_not_fetched():

@@ -202,8 +202,9 @@ def test_the_revision_in_the_url_of_a_row_is_the_one_that_is_asked_for(tmp_path,
 
     monkeypatch.setattr(HubOrigin, "files", files)
     source = f"https://raw.example/mtbench101/mt-bench-101/{REVISION}/data/subjective/mtbench101.jsonl"
-    kind, _ = problem(tmp_path, row(source, "mtbench101_1", SENTINEL), origin=HubOrigin(lock=Lock()))
-    assert (kind, asked) == ("unread", [REVISION])
+    folder = dist(tmp_path / "theirs", row(source, "mtbench101_1", SENTINEL))
+    report = fill_dist(folder, tmp_path / "out", HubOrigin(lock=Lock()), allow_partial=True)
+    assert ([p.kind for p in report.problems], asked) == (["unread"], [REVISION])
 
 
 def test_a_source_without_a_revision_anywhere_is_not_asked(tmp_path):
