@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +270,7 @@ def summarise_run(session: Session, counters: CounterDelta | None, energy_j: flo
         "rows": {"sent": len(session.split.conversations), "total": sum(session.split.total.values())},
         "shortfall": session.split.shortfall(),
         "evidence": {"source": evidence.source, "coverage": evidence.coverage, "without_counters": evidence.without},
+        "server_counters": None if counters is None else asdict(counters),
         "client": audit.to_json(),
         **summarise(chosen, context, concurrency),
     }

@@ -86,12 +86,16 @@ def _spec_counters(meta: Mapping[str, Any]) -> SpecCounters | None:
     if steps is None:
         return None
     histogram = meta.get("spec_correct_drafts_histogram")
-    # `spec_accept_length` counts the prefill's token as well, and `spec_num_proposed_drafts` is steps x (k + 1 - 1):
-    # nodes, where the draft is a tree.
+    k = None if histogram is None else len(histogram) - 1
+    # Computed by the server as steps x (draft tokens - 1): of a tree these are its nodes, more than the path is deep.
+    # (`spec_accept_length` is not used: it counts the prefill's token as well.)
+    proposed = meta.get("spec_num_proposed_drafts")
+    is_tree = k is not None and proposed is not None and proposed > steps * k
     return SpecCounters(
         histogram=None if histogram is None else tuple(histogram),
         steps=steps,
         matched=meta.get("spec_num_correct_drafts"),
-        drafted=meta.get("spec_num_proposed_drafts"),
-        draft_length=None if histogram is None else len(histogram) - 1,
+        drafted=None if is_tree else proposed,
+        draft_length=k,
+        nodes=proposed if is_tree else None,
     )
