@@ -61,7 +61,7 @@ def exact_gram(x: Floats) -> Vector:
     """Return the products of rows rounded to multiples of 2^-22, shape ``(n, n)``.
 
     Every product and sum is exact in float64 (a row's norm is about 1), so the matrix is the same for any BLAS and any
-    number of threads. It is within 3e-7 of the products of the rows themselves, and positive semidefinite.
+    number of threads. It is within sqrt(d) 2^-22 of the products of the rows themselves, and positive semidefinite.
     """
     rounded = np.rint(x.astype(np.float64) / _STEP) * _STEP
     gram: Vector = rounded @ rounded.T
