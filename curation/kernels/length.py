@@ -56,11 +56,19 @@ class Encoder(Protocol):
 
 
 class HeadTailTooLong(ValueError):
-    """Head and tail alone have more tokens than the length."""
+    """Head and tail alone have more tokens than the length: `alone_tokens`."""
+
+    def __init__(self, alone_tokens: int, num_tokens: int) -> None:
+        super().__init__(f"head and tail alone have {alone_tokens} tokens, {num_tokens} are asked for")
+        self.alone_tokens = alone_tokens
 
 
 class BodyTooShort(ValueError):
-    """The body's source is used up, and more padding would be needed than is allowed."""
+    """The body's source is used up `missing_tokens` before the length, more than padding may fill."""
+
+    def __init__(self, missing_tokens: int, num_tokens: int) -> None:
+        super().__init__(f"the body is used up {missing_tokens} tokens before {num_tokens}")
+        self.missing_tokens = missing_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,7 @@ class _Search:
         while True:
             missing = self.num_tokens - self.count(end)
             if missing > max_pad_tokens:
-                raise BodyTooShort(f"the body is used up {missing} tokens before {self.num_tokens}")
+                raise BodyTooShort(missing, self.num_tokens)
             pad = self._padding(end, missing) if missing > 0 else None
             if pad is not None:
                 return end, pad, missing
@@ -243,8 +251,8 @@ class _Search:
     def _failure(self) -> ValueError:
         alone = self.count(self.least)
         if alone > self.num_tokens:
-            return HeadTailTooLong(f"head and tail alone have {alone} tokens, {self.num_tokens} are asked for")
-        return BodyTooShort(f"no cut and no padding gives {self.num_tokens} tokens")
+            return HeadTailTooLong(alone, self.num_tokens)
+        return BodyTooShort(self.num_tokens - alone, self.num_tokens)
 
     def _padding(self, end: int, missing: int) -> str | None:
         for last in ("", *LAST_FILLERS):

@@ -150,7 +150,10 @@ class _Run:
             by_source[name] = by_source.get(name, 0) + 1
         self.cells.append(CellCount(config, tier, wanted, len(rows), dict(sorted(by_source.items()))))
         self.measures += tier_measures(config, tier, [built.measures for built in rows])
-        self.drops += [Drop(r.record_id, STAGE, f"{config}: {r.reason}", r.against) for r in refused]
+        self.drops += [
+            Drop(r.record_id, STAGE, r.reason, f"{config}/{r.against}" if r.against else config, r.score)
+            for r in refused
+        ]
         logger.info("%s/%s: %d of %d rows, %d refused", config, tier, len(rows), wanted, len(refused))
         if len(rows) < wanted and not self.allow_short:
             raise BuildError(

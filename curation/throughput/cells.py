@@ -112,4 +112,4 @@ def _refusal(target: Target, outcome: Built | Refused, state: ConfigState) -> Re
     other = state.prefixes.get(outcome.prefix)
     if other is None:
         return None
-    return Refused(target.record_id, f"it shares its first {len(outcome.prefix)} tokens with another row", other)
+    return Refused(target.record_id, "its first tokens are those of another row", len(outcome.prefix), other)

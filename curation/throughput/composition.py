@@ -24,13 +24,17 @@ CONTINUATION_CHARS = 2_000
 PREFIX_RULE = (
     "Every prompt begins with words of its own record (the question, the path of the file, the first lines of the "
     "conversation or passage); the instruction that all prompts of a source share stands at the end. No two rows of a "
-    "config share their first 64 tokens: a row that would is refused and another takes its place."
+    "config share their first {num_tokens} tokens: a row that would is refused and another takes its place."
 )
-"""What the card says about prefix caches."""
+"""What the card says about prefix caches; `num_tokens` is one more than two rows may share."""
 
 
 class Unfit(ValueError):
-    """A target cannot become a prompt of this length: the reason, in words for the ledger."""
+    """A target cannot become a prompt of this length: the reason in words for the ledger, and the figure at fault."""
+
+    def __init__(self, reason: str, score: float | None = None) -> None:
+        super().__init__(reason)
+        self.score = score
 
 
 @dataclass(frozen=True, slots=True)

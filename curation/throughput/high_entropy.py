@@ -136,7 +136,7 @@ class WritingBench:
         passage = shelf.read(f"{self.source}:{src_id}")
         tokens = count(passage.text)
         if not MIN_RATIO * num_tokens <= tokens <= MAX_RATIO * num_tokens:
-            raise Unfit(f"its {tokens} tokens are not {MIN_RATIO} to {MAX_RATIO} times the length")
+            raise Unfit(f"its tokens are not {MIN_RATIO} to {MAX_RATIO} times the length", tokens)
         whole = Composition(
             head=f"{passage.text}\n\nFor orientation only, other requests from the same field:",
             pieces=self._others(shelf, passage),

@@ -115,9 +115,7 @@ class TextSort:
         whole = sum(count(text) for text in segments)
         share = room / whole
         if room < 80 or share > 1 - self.spare_share / 4:
-            raise Unfit(
-                f"its segments of {whole} tokens leave nothing to shorten" if room >= 80 else "no room for them"
-            )
+            raise Unfit("its segments leave nothing to shorten" if room >= 80 else "no room for its segments", whole)
         shown = [_shortened(text, share) for text in segments[:3]]
         labelled = "".join(f"\n\nPart {i}: {text}" for i, text in enumerate(shown, start=1))
         texts = [*shown, segments[3][: int(len(segments[3]) * share)]]

@@ -40,7 +40,7 @@ class StackSelect:
         right = next(part.text for part in passage.parts if part.name == passage.answer)
         room = num_tokens - self.slack_tokens - count(head) - count(tail) - count(right)
         if room < 0:
-            raise Unfit("question, right answer and instruction alone are longer")
+            raise Unfit("question, right answer and instruction alone are longer", num_tokens - room)
         before = self._place(shelf, passage, room, count)
         keep = sum(len(piece.text) for piece in self._pieces(shelf, passage, before)[: before + 1])
         return Composition(

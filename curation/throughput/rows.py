@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curation.ids import question_id, turns_sha256
-from curation.kernels.length import BodyTooShort, Fitted, fit_to_length
+from curation.kernels.length import BodyTooShort, Fitted, HeadTailTooLong, fit_to_length
 from curation.kernels.predictability import conditional_bits_per_byte, ngram_overlap
 from curation.kernels.prefixes import ngram_hashes
 from curation.throughput.composition import CONTINUATION_CHARS, Composer, Composition, Piece, Target, Unfit
@@ -81,10 +81,11 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A target that gives no row of this length, why, and the row it lost to; "" if none."""
+    """A target that gives no row of this length: why, the figure at fault, and the row it lost to; "" if none."""
 
     record_id: str
     reason: str
+    score: float | None = None
     against: str = ""
 
 
@@ -106,7 +107,13 @@ class RowBuilder:
         """Return the row of a target at a length, or why there is none."""
         try:
             return self.rebuild(config, target.source, target.src_id, num_tokens)
-        except ValueError as error:  # Unfit, and the kernel's refusals
+        except Unfit as error:
+            return Refused(target.record_id, str(error), error.score)
+        except HeadTailTooLong as error:
+            return Refused(target.record_id, "head and tail alone are longer", error.alone_tokens)
+        except BodyTooShort as error:
+            return Refused(target.record_id, "the body is used up before the length", error.missing_tokens)
+        except ValueError as error:  # e.g. a lone surrogate
             return Refused(target.record_id, str(error))
 
     def rebuild(self, config: str, source: str, src_id: str, num_tokens: int) -> Built:
@@ -206,9 +213,9 @@ def _taken(pieces: list[Piece], fitted: Fitted, composition: Composition) -> tup
         If the body lost what it must keep, or goes on into the next passage.
     """
     if fitted.body_chars < composition.keep_chars:
-        raise Unfit(f"{fitted.body_chars} code points of its body fit, {composition.keep_chars} must stay whole")
+        raise Unfit("less of its body fits than must stay whole", fitted.body_chars)
     if composition.max_body_chars and fitted.body_chars > composition.max_body_chars:
-        raise Unfit(f"its {fitted.body_chars} code points reach into the next passage")
+        raise Unfit("it would reach into the next passage", fitted.body_chars)
     used, start = [], 0
     for piece in pieces:
         if start < fitted.body_chars:

@@ -50,4 +50,5 @@ def _summary(report: ThroughputReport) -> dict[str, object]:
         "cells": [asdict(cell) for cell in report.cells],
         "shared": shared,
         "tier_order": list(report.sentences),
+        "card": list(report.card),
     }

@@ -71,7 +71,7 @@ def test_a_row_that_shares_the_prefix_of_another_is_refused_with_its_id() -> Non
         [10] * 2, [target(i) for i in (8, 3)], state, Attempts(prefix=lambda t: (int(t.src_id) % 4, 7))
     )
     assert ids(rows) == ["s:3"]
-    assert refused == [Refused("s:8", "it shares its first 2 tokens with another row", "q0")]
+    assert refused == [Refused("s:8", "its first tokens are those of another row", 2, "q0")]
 
 
 @given(
