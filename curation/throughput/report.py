@@ -10,7 +10,6 @@ from statistics import fmean, median
 from typing import Any
 
 from curation.stages.base import Drop
-from curation.throughput.composition import PREFIX_RULE
 from curation.throughput.rows import Measures
 
 MEASURES = {
@@ -103,13 +102,6 @@ class ThroughputReport:
             for o in self.orders
             if o.holds is not True
         )
-
-    @property
-    def card(self) -> tuple[str, ...]:
-        """What the card says of prefixes and tiers."""
-        longest = [f"{s.config} {s.longest_prefix}" for s in self.shared if s.longest_prefix is not None]
-        tiers = self.sentences or ("Low entropy is more predictable than mixed, and mixed than high, in every config.",)
-        return (PREFIX_RULE, f"Longest shared prefix, in tokens: {', '.join(longest) or 'none'}.", *tiers)
 
     def as_document(self) -> dict[str, Any]:
         """Return the report as JSON values, drops aside: they are in the ledger."""

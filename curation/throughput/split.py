@@ -50,5 +50,4 @@ def _summary(report: ThroughputReport) -> dict[str, object]:
         "cells": [asdict(cell) for cell in report.cells],
         "shared": shared,
         "tier_order": list(report.sentences),
-        "card": list(report.card),
     }
