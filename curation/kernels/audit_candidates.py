@@ -17,9 +17,8 @@ PARTIAL_RUN = 13
 """Tokens in a row from which a part of a prompt is worth a comparison."""
 
 _MIN_COVERED = 0.25
-_MIN_AGREEMENT = 0.55
-_AGREEMENT_LIMIT = 96
-_SLACK = 3
+_MIN_ALIGNED = 0.5
+_SHIFTS = (-3, -2, -1, 1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,10 @@ class Candidates:
         Tokens of that run.
     covered
         Tokens of the prompt that the matches of the stretch cover.
+    aligned
+        Share of the prompt's weighted tokens found in order, in [0, 1] (see `_align`).
+    begin, end
+        Tokens of the batch between which these are.
     """
 
     document: Ints
@@ -56,15 +59,25 @@ class Candidates:
     diagonal: Ints
     run: Ints
     covered: Ints
+    aligned: NDArray[np.float64]
+    begin: Ints
+    end: Ints
 
 
 def find_candidates(tokens: Tokens, matches: Matches, index: OverlapIndex) -> Candidates:
     """Return the pairs of a batch that share enough to be compared."""
     table = index.five if matches.size == SHINGLE else index.three
     postings = _postings(tokens, matches, table)
-    pairs = _score(_best_windows(postings, len(index.num_tokens), index.num_tokens), matches.size)
-    keep = _worth_comparing(pairs, tokens, index)
-    return Candidates(*(getattr(pairs, f)[keep] for f in Candidates.__slots__))
+    windows = _best_windows(postings, len(index.num_tokens), index.num_tokens)
+    pairs = _score(windows, matches.size)
+    keep = np.flatnonzero(_worth_aligning(pairs, index))
+    pairs = _rows(pairs, keep)
+    pairs = _align(pairs, _covered_tokens(windows, keep, matches.size), tokens, index)
+    return _rows(pairs, np.flatnonzero((pairs.aligned >= _MIN_ALIGNED) | _has_long_run(pairs, index)))
+
+
+def _rows(c: Candidates, rows: Ints) -> Candidates:
+    return Candidates(*(getattr(c, name)[rows] for name in Candidates.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +154,8 @@ def _score(w: _Windows, size: int) -> Candidates:
     high = np.zeros(n, np.int64)
     np.minimum.at(low, w.pair, w.at)
     np.maximum.at(high, w.pair, w.at + size)
-    return Candidates(w.document, w.prompt, low, high, diagonal[begin[leads]], run[leads] + size - 1, covered)
+    longest = run[leads] + size - 1
+    return Candidates(w.document, w.prompt, low, high, diagonal[begin[leads]], longest, covered, np.zeros(n), low, high)
 
 
 def _covered(w: _Windows, size: int) -> Ints:
@@ -152,37 +166,76 @@ def _covered(w: _Windows, size: int) -> Ints:
     return np.bincount(pair, weights=gain, minlength=len(w.document)).astype(np.int64)
 
 
-def _worth_comparing(c: Candidates, tokens: Tokens, index: OverlapIndex) -> NDArray[np.bool_]:
+def _worth_aligning(c: Candidates, index: OverlapIndex) -> NDArray[np.bool_]:
     weight = np.maximum(index.num_weighted[c.prompt], 1)
-    stride = index.stride[c.prompt]
-    covered = np.where(stride > 1, np.minimum(c.covered * stride, weight), c.covered)
-    short = index.num_tokens[c.prompt] <= _AGREEMENT_LIMIT
-    enough = (covered >= _MIN_COVERED * weight) & ~short
-    enough |= (c.run >= PARTIAL_RUN) | ((stride > 1) & (c.covered >= 4 * SHINGLE))
-    # In a short prompt one shingle is a large share: there the tokens around it decide.
-    doubtful = np.flatnonzero(short & ~enough)
-    enough[doubtful] = _agreement(c, doubtful, tokens, index) >= _MIN_AGREEMENT
-    return enough
+    covered = np.where(index.stride[c.prompt] > 1, _sampled_share(c, index) * weight, c.covered)
+    worth: NDArray[np.bool_] = (covered >= _MIN_COVERED * weight) | _has_long_run(c, index)
+    return worth
 
 
-def _agreement(c: Candidates, rows: Ints, tokens: Tokens, index: OverlapIndex) -> NDArray[np.float64]:
-    """Share of a prompt's weighted tokens that stand near their place, for some candidates."""
-    if not len(rows):
-        return np.zeros(0)
-    prompt, document = c.prompt[rows], c.document[rows]
-    n = index.num_tokens[prompt]
-    pair = np.repeat(np.arange(len(rows)), n)
-    j = np.arange(len(pair)) - np.repeat(np.cumsum(n) - n, n)
-    mine = index.hashes[index.first[prompt][pair] + j]
-    low, high = tokens.first[document][pair], tokens.first[document + 1][pair] - 1
-    expected = c.diagonal[rows][pair] + j
-    same = np.zeros(len(pair), np.bool_)
-    for shift in range(-_SLACK, _SLACK + 1):
+def _sampled_share(c: Candidates, index: OverlapIndex) -> NDArray[np.float64]:
+    """Share of a sampled prompt that matches: each of its matches stands for as many tokens as the sample's stride."""
+    share: NDArray[np.float64] = (
+        c.covered / SHINGLE * index.stride[c.prompt] / np.maximum(index.num_tokens[c.prompt], 1)
+    )
+    return np.minimum(1.0, share)
+
+
+def _has_long_run(c: Candidates, index: OverlapIndex) -> NDArray[np.bool_]:
+    # Of a sampled prompt the shingles next to a match are not known: four matches are enough for a look.
+    long: NDArray[np.bool_] = c.run >= min(PARTIAL_RUN, index.min_run)
+    return long | ((index.stride[c.prompt] > 1) & (c.covered >= 4 * SHINGLE))
+
+
+def _covered_tokens(w: _Windows, keep: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return candidate and place of every token that the matches of a kept pair cover."""
+    new = np.full(len(w.document), -1)
+    new[keep] = np.arange(len(keep))
+    rows = np.flatnonzero(new[w.pair] >= 0)
+    position = w.position[rows][:, None] + np.arange(size)
+    return np.repeat(new[w.pair[rows]], size), position.ravel()
+
+
+def _align(c: Candidates, covered: tuple[Ints, Ints], tokens: Tokens, index: OverlapIndex) -> Candidates:
+    """Find which weighted tokens of each prompt are in the document, in order.
+
+    A token counts if it stands where the longest run says, if it and a neighbour stand up to three places off, as
+    behind a word that was put in or left out, or if a matching shingle covers it.
+    """
+    kept = np.flatnonzero(index.stride[c.prompt] == 1)
+    n = index.num_tokens[c.prompt] * (index.stride[c.prompt] == 1)
+    offset = np.cumsum(n) - n
+    pair = np.repeat(np.arange(len(n)), n)
+    j = np.arange(len(pair)) - offset[pair]
+    mine = index.hashes[index.first[c.prompt][pair] + j]
+    low, high = tokens.first[c.document][pair], tokens.first[c.document + 1][pair] - 1
+    expected = c.diagonal[pair] + j
+
+    def equal(shift: int) -> NDArray[np.bool_]:
         at = expected + shift
-        same |= (tokens.hashes[np.clip(at, low, high)] == mine) & (at >= low) & (at <= high)
-    weighted = index.weighted[index.first[prompt][pair] + j]
-    agreed = np.bincount(pair, weights=same & weighted, minlength=len(rows))
-    return agreed / np.maximum(index.num_weighted[prompt], 1)
+        same: NDArray[np.bool_] = tokens.hashes[np.clip(at, low, high)] == mine
+        same &= (at >= low) & (at <= high)
+        return same
+
+    there = equal(0)
+    for shift in _SHIFTS:
+        same = equal(shift)
+        two = same[1:] & same[:-1] & (pair[1:] == pair[:-1])
+        there[1:] |= two
+        there[:-1] |= two
+    begin, end = c.low.copy(), c.high.copy()
+    at = np.flatnonzero(there)
+    if len(at):
+        first = at[np.append(True, pair[at][1:] != pair[at][:-1])]
+        last = at[np.append(pair[at][1:] != pair[at][:-1], True)]
+        begin[pair[first]], end[pair[last]] = expected[first], expected[last] + 1
+    inside = np.isin(covered[0], kept)
+    there[offset[covered[0][inside]] + covered[1][inside]] = True
+    weighted = index.weighted[index.first[c.prompt][pair] + j]
+    weight = np.maximum(index.num_weighted[c.prompt], 1)
+    aligned = np.bincount(pair, weights=there & weighted, minlength=len(n)) / weight
+    aligned = np.where(index.stride[c.prompt] > 1, _sampled_share(c, index), aligned)
+    return Candidates(c.document, c.prompt, c.low, c.high, c.diagonal, c.run, c.covered, aligned, begin, end)
 
 
 def find_matches(fives: NDArray[np.uint64], threes: NDArray[np.uint64], index: OverlapIndex) -> tuple[Matches, Matches]:

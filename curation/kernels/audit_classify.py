@@ -9,17 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.kernels.audit_align import common_subsequence
 from curation.kernels.audit_candidates import Candidates
 from curation.kernels.audit_fold import fold_character
-from curation.kernels.audit_index import LONG_PROMPT, OverlapIndex
+from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import ADAPTIVE, Rule, near_coverage, partial_run
 from curation.kernels.audit_tokens import Batch
 
 _WHITE = re.compile(r"\s+")
 _ASCII_SYMBOLS = frozenset("*/%&@#^~|\\_`$+=<>")
 _MINUS = re.compile(r"(?<=[\w)\]])\s*[-\u2212\u2013]\s*(?=[\d(])")
-_NEAR_MISS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +54,17 @@ def classify(batch: Batch, candidates: Candidates, row: int, index: OverlapIndex
         return pair.hit("ngram" if pair.run >= rule.ngram else "near_miss", pair.coverage_of_run(), *pair.run_span())
     if pair.is_full:
         return pair.hit(_full_kind(pair), 1.0, pair.at, pair.at + pair.n)
+    coverage = float(candidates.aligned[row])
+    if index.stride[pair.prompt] > 1:
+        coverage = max(coverage, float(pair.equal.mean()))
+    span = int(candidates.begin[row]), int(candidates.end[row])
     if pair.differs_by_numbers():
-        coverage = float(pair.equal[pair.weights].sum()) / max(pair.num_weighted, 1)
         return pair.hit("number_variant", coverage, pair.at, pair.at + pair.n)
-    coverage, begin, end = pair.align()
     if coverage >= near_coverage(pair.num_weighted):
-        return pair.hit("near", coverage, begin, end)
-    units = float(index.units[pair.prompt])
-    if pair.run >= partial_run(pair.num_weighted, units, pair.n):
+        return pair.hit("near", coverage, *span)
+    if pair.run >= partial_run(pair.num_weighted, float(index.units[pair.prompt]), pair.n):
         return pair.hit("partial", max(coverage, pair.coverage_of_run()), *pair.run_span())
-    return pair.hit("near_miss", coverage, begin, end)
+    return pair.hit("near_miss", coverage, *span)
 
 
 class _Pair:
@@ -79,8 +78,6 @@ class _Pair:
         self.num_weighted = int(index.num_weighted[self.prompt])
         self.n = len(self.mine)
         self.at = int(c.diagonal[row])
-        self.low, self.high = int(c.low[row]), int(c.high[row])
-        self.covered = int(c.covered[row])
         self.doc_low, self.doc_high = (int(x) for x in batch.tokens.first[self.document : self.document + 2])
         self.equal = self._equal()
         self.run_begin, self.run = _longest_run(self.equal & self.weights)
@@ -112,36 +109,11 @@ class _Pair:
         theirs = all(_is_number(self.batch.text(self.at + int(i), self.at + int(i) + 1)) for i in places)
         return theirs and all(self.index.numeric(self.prompt)[places])
 
-    def align(self) -> tuple[float, int, int]:
-        """Share of the weighted tokens that are there in order, and the tokens between which they are."""
-        if self.n > LONG_PROMPT:
-            stride = int(self.index.stride[self.prompt])
-            share = min(1.0, self.covered * stride / max(self.num_weighted, 1))
-            return max(share, float(self.equal.mean())), self.low, self.high
-        slack = max(3, self.n // 8)
-        low = max(self.doc_low, min(self.low, self.at) - slack)
-        high = min(self.doc_high, max(self.high, self.at + self.n) + slack)
-        theirs = self.batch.tokens.hashes[low:high].tolist()
-        mine, found = common_subsequence(self.mine.tolist(), theirs)
-        a, b = _around(found, self.at + self.run_begin - low, max(5, self.n // 4))
-        share = float(self.weights[mine[a:b]].sum()) / max(self.num_weighted, 1)
-        return share, low + found[a], low + found[b - 1] + 1
-
     def hit(self, kind: str, coverage: float, begin: int, end: int) -> Hit:
-        begin, end = max(begin, self.doc_low), min(end, self.doc_high)
+        begin = min(max(begin, self.doc_low), self.doc_high - 1)
+        end = max(begin + 1, min(end, self.doc_high))
         span = self.batch.character_span(self.document, begin, end)
         return Hit(self.document, self.prompt, kind, coverage, self.run, *span)
-
-
-def _around(found: list[int], anchor: int, gap: int) -> tuple[int, int]:
-    """Keep the places around the anchor that no gap parts: stray words far away are not part of a copy."""
-    middle = min(range(len(found)), key=lambda i: abs(found[i] - anchor))
-    a = b = middle
-    while a > 0 and found[a] - found[a - 1] <= gap:
-        a -= 1
-    while b + 1 < len(found) and found[b + 1] - found[b] <= gap:
-        b += 1
-    return a, b + 1
 
 
 def _longest_run(equal: NDArray[np.bool_]) -> tuple[int, int]:

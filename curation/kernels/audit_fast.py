@@ -38,7 +38,7 @@ class FastTokenizer:
     """`audit_tokens.tokenize_batch`, compiled; one instance a thread, since it keeps its working memory."""
 
     def __init__(self) -> None:
-        self._capacity = 0
+        self._capacity = -1
 
     def _reserve(self, num_bytes: int) -> None:
         if num_bytes <= self._capacity:

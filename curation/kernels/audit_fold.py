@@ -188,7 +188,7 @@ def tokenize(text: str) -> tuple[list[bytes], list[tuple[int, int]]]:
                 spans.append((i, i + 1))
                 open_token = True
     if origin is not None:
-        spans = [(origin[a], max(origin[b], origin[a] + 1)) for a, b in spans]
+        spans = [(origin[a], max(origin[b], origin[b - 1] + 1)) for a, b in spans]
     return tokens, spans
 
 

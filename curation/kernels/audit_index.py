@@ -109,6 +109,11 @@ class OverlapIndex:
     status: NDArray[np.int8]
     max_prompts: int = MAX_PROMPTS
 
+    @property
+    def min_run(self) -> int:
+        """The shortest run of tokens that any rule over this index can ask for."""
+        return 8 if self.max_prompts > MAX_PROMPTS else 13
+
     def tokens(self, prompt: int) -> NDArray[np.uint64]:
         """Token hashes of one prompt."""
         if self.stride[prompt] > 1:

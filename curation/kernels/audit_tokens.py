@@ -43,7 +43,7 @@ class Tokens:
     first
         First token of each document and one entry more, shape ``(d + 1,)``.
     deleted
-        Where bytes of the batch were left out of the folded buffer, ascending.
+        Where bytes of the batch were left out, as places in the folded buffer, ascending.
     lead
         First folded byte of each token, shape ``(t,)``.
     """
@@ -58,6 +58,8 @@ class Tokens:
     def spans(self, tokens: Ints) -> tuple[Ints, Ints]:
         """Half-open byte spans of some tokens in the batch as it was given."""
         # Only hits are ever asked for, so the way back through the deleted bytes is not paid for every token.
+        if not len(self.deleted):
+            return self.start[tokens], self.end[tokens]
         return _unshift(self.start[tokens], self.deleted), _unshift(self.end[tokens] - 1, self.deleted) + 1
 
 
@@ -143,6 +145,7 @@ def tokenize_batch(raw: Bytes, offsets: Ints) -> Tokens:
         has_own = bool(folded.max() >= OWN_LEAD)
     start, end = _own_spans(folded) if has_own else _word_spans(folded)
     first = np.searchsorted(start, offsets - np.searchsorted(deleted, offsets))
+    deleted -= np.arange(len(deleted))
     return Tokens(token_hashes(folded, start, end), start, end, first, deleted, folded[start])
 
 
@@ -205,7 +208,7 @@ def _fold_rest(raw: Bytes, folded: Bytes) -> Ints:
         pair = raw[at] | (raw[at + 1].astype(np.uint16) << np.uint16(8))
         specials.append(_scatter(folded, at, two_byte_table()[pair], _TWO))
     # E4-E9 and EB-ED are Han and Hangul throughout: folded as they stand.
-    at = np.flatnonzero(((raw - np.uint8(0xE0)) < 4) | (raw == 0xEA) | (raw == 0xEF))
+    at = np.flatnonzero(((raw - np.uint8(0xE0)) < 4) | (raw == 0xEA) | (raw >= 0xEE) & (raw < 0xF0))
     if len(at):
         at = _complete(at, raw, _THREE)
         specials.append(_scatter(folded, at, three_byte_table()[_code_points(raw, at)], _THREE))
@@ -270,5 +273,4 @@ def _own_spans(folded: Bytes) -> tuple[Ints, Ints]:
 
 def _unshift(at: Ints, deleted: Ints) -> Ints:
     """Places in the buffer before the deleted bytes were taken out."""
-    before = deleted - np.arange(len(deleted))
-    return at + np.searchsorted(before, at, "right")
+    return at + np.searchsorted(deleted, at, "right")

@@ -65,7 +65,7 @@ def select_certified(
     bound = min(relaxation.bound, best.objective)
     if core_rows:
         bound = strengthen(x, k, relaxation, best.objective, core_rows=core_rows, rounds=rounds)
-    return Certified(best, bound)
+    return Certified(best, max(bound, 0.0))
 
 
 def _walk(x: Floats, k: int, chosen: Indices, relaxation: Relaxation, num_steps: int, seed: int) -> Indices:

@@ -134,7 +134,10 @@ def _newton(problem: _Barrier, weights: Vector, max_steps: int) -> tuple[Vector,
     w = np.clip(0.5 * weights + 0.5 * problem.k / n, 1e-3, 1 - 1e-3)
     e = mu / (w - w * w)
     for _ in range(max_steps):
-        change_w, change_e, decrement, longest = _newton_step(problem, w, e, mu)
+        try:
+            change_w, change_e, decrement, longest = _newton_step(problem, w, e, mu)
+        except np.linalg.LinAlgError:  # too near the edge for float64: what there is will do
+            break
         length = min(1.0, 0.7 * longest)
         w, e = w + length * change_w, e + length * change_e
         if decrement < 0.7:

@@ -117,11 +117,9 @@ def _quality(folder: Path, out: Path) -> dict[str, Any]:
     planted = {(p["document"], p["prompt"]) for p in truth["plants"]}
     texts = {p["id"]: p["text"] for p in truth["prompts"]}
     others = [h for pair, h in flagged.items() if pair not in planted]
-    copies = [h for h in others if _is_copy(h, texts[h["question_id"]])]
+    copies = [h for h in others if _is_copy(h, texts[h["question_id"]].removeprefix(audit_corpus.PREFIX))]
     false = len(others) - len(copies)
-    traps = {
-        h["document_id"] for h in hits if h["document_id"].startswith("t") and h["class"] in (*CONTAMINATED, "partial")
-    }
+    trapped = [h for h in hits if h["document_id"].startswith("t") and h["class"] in (*CONTAMINATED, "partial")]
     copied = ("exact_alone", "exact_embedded", "format")
     languages = sorted({p["language"] for p in truth["plants"]})
     return {
@@ -134,7 +132,7 @@ def _quality(folder: Path, out: Path) -> dict[str, Any]:
         },
         "recall_edit5": _recall(flagged, [p for p in truth["plants"] if p["form"] == "edit5"]),
         "recall_edit15": _recall(flagged, [p for p in truth["plants"] if p["form"] == "edit15"]),
-        "traps_flagged": len(traps),
+        "traps_flagged": len({h["document_id"] for h in trapped}),
         "precision": round(1 - false / max(len(flagged) - len(copies), 1), 4),
         "precision_lower_bound": round(1 - len(others) / max(len(flagged), 1), 4),
         "unplanted_copies": len(copies),

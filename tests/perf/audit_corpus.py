@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -69,7 +71,8 @@ def build(folder: Path, pools: dict[str, list[str]], seed: int, num_bytes: int) 
     for name, pool in pools.items():
         mixed = rng.sample(pool, len(pool))
         cut = int(len(mixed) * HELD_OUT)
-        held[name], shown[name] = mixed[:cut], mixed[cut:]
+        held[name] = mixed[:cut]
+        shown[name] = _unlike(mixed[cut:], held[name], spaced=name in SPACED)
     prompts = list(_prompts(held, rng))
     documents = list(_filler(shown, rng, num_bytes))
     plants = list(_plants(prompts, shown, rng, documents))
@@ -78,6 +81,29 @@ def build(folder: Path, pools: dict[str, list[str]], seed: int, num_bytes: int) 
     _write_corpus(folder, documents)
     truth = {"plants": [asdict(p) for p in plants], "prompts": [asdict(p) for p in prompts]}
     (folder / "truth.json").write_text(json.dumps(truth), "utf-8")
+
+
+def _unlike(pool: list[str], held: list[str], *, spaced: bool) -> list[str]:
+    """Leave out sentences that nearly repeat a held-out one: manuals do, and then the truth would not be known."""
+    size = 4 if spaced else 6
+    owners: dict[tuple[str, ...], list[int]] = {}
+    sizes = []
+    for i, text in enumerate(held):
+        grams = _grams(text, size, spaced=spaced)
+        sizes.append(len(grams))
+        for gram in grams:
+            owners.setdefault(gram, []).append(i)
+    kept = []
+    for text in pool:
+        shared = Counter(i for gram in _grams(text, size, spaced=spaced) for i in owners.get(gram, ()))
+        if not any(count >= 0.3 * sizes[i] for i, count in shared.items()):
+            kept.append(text)
+    return kept
+
+
+def _grams(text: str, size: int, *, spaced: bool) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.lower()) if spaced else [c for c in text.lower() if c.isalnum()]
+    return {tuple(words[i : i + size]) for i in range(len(words) - size + 1)}
 
 
 def _prompts(held: dict[str, list[str]], rng: random.Random) -> Iterator[Prompt]:
@@ -131,14 +157,9 @@ def _plants(
     prompts: list[Prompt], shown: dict[str, list[str]], rng: random.Random, documents: list[tuple[str, str]]
 ) -> Iterator[Plant]:
     plain = [p for p in prompts if p.kind != "template"]
-    # The rare languages first, so that each form has enough of them.
-    rare = rng.sample([p for p in plain if p.language != "en"], sum(PLANTS.values()) // 2)
-    order = rng.sample(
-        rare + rng.sample([p for p in plain if p.language == "en"], sum(PLANTS.values())), k=len(rare) * 3
-    )
-    supply = iter(order)
+    supply = iter(rng.sample(plain, len(plain)))
     number = 0
-    for form, count in PLANTS.items():
+    for form, count in sorted(PLANTS.items(), key=lambda item: item[0] != "number"):  # few prompts hold numbers
         made = 0
         while made < count:
             prompt = next(supply)
@@ -159,25 +180,41 @@ def _embedded(text: str, pool: list[str], rng: random.Random) -> str:
 
 
 def _reformatted(prompt: Prompt, _: list[str], rng: random.Random) -> str:
-    """Return the prompt in another form: the letters and digits stay."""
-    text = prompt.text
-    kinds: list[Callable[[str], str]] = [
-        str.upper,
-        lambda t: (
-            "".join(c for c in t if c.isalnum() or c.isspace() or unicodedata.category(c)[0] == "M")
-            if not any(unicodedata.category(c) in ("Sm", "Sc") for c in t)
-            else t.upper()
-        ),
-        lambda t: (
-            "\n".join(t[i : i + 40] for i in range(0, len(t), 40))
-            if prompt.language not in SPACED
-            else "\n".join(" ".join(t.split()[i : i + 6]) for i in range(0, len(t.split()), 6))
-        ),
-        lambda t: t.replace('"', "\u201c").replace("'", "\u2019").replace(" ", "\u00a0"),
-        lambda t: unicodedata.normalize("NFD", t),
-        lambda t: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in t),
-    ]
-    return rng.choice(kinds)(text)
+    """Return the prompt in another form: the letters, digits and signs stay."""
+    wrap = _wrapped if prompt.language in SPACED else _wrapped_anywhere
+    return rng.choice((str.upper, _without_punctuation, wrap, _typeset, _decomposed, _full_width))(prompt.text)
+
+
+def _without_punctuation(text: str) -> str:
+    if any(unicodedata.category(c) in ("Sm", "Sc") or c in "*/%&@#^~|\\_`$+=<>-" for c in text):
+        return text.title()
+    return " ".join("".join(c if unicodedata.category(c)[0] in "LNM" else " " for c in text).split())
+
+
+def _wrapped(text: str) -> str:
+    words = text.split()
+    return "\n".join(" ".join(words[i : i + 6]) for i in range(0, len(words), 6))
+
+
+def _wrapped_anywhere(text: str) -> str:
+    return re.sub(r"(?<=[\u0e01-\u0e2e\u3040-\u9fff])(?=[\u0e01-\u0e2e\u3040-\u9fff].{3}[^ ])", _every_ninth(), text)
+
+
+def _every_ninth() -> Callable[[re.Match[str]], str]:
+    counter = iter(range(1_000_000))
+    return lambda _: "\n" if next(counter) % 9 == 8 else ""
+
+
+def _typeset(text: str) -> str:
+    return text.replace('"', "\u201c").replace("'", "\u2019").replace(" ", "\u00a0")
+
+
+def _decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+def _full_width(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
 
 
 def _edited(share: float) -> Callable[[Prompt, list[str], random.Random], str | None]:
@@ -202,7 +239,7 @@ def _half(prompt: Prompt, _: list[str], __: random.Random) -> str | None:
 
 def _other_numbers(prompt: Prompt, _: list[str], rng: random.Random) -> str | None:
     words = prompt.text.split(" ")
-    places = [i for i, w in enumerate(words) if w.isdigit()]
+    places = [i for i, w in enumerate(words) if w.isascii() and w.isdigit()]
     if prompt.kind == "number" or not places or len(words) < 12:
         return None
     for i in places:
