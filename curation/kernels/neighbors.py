@@ -23,7 +23,9 @@ from curation.kernels.near import Duplicates
 Vectors = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
-_BLOCK = 256  # rows decided at a time: even if all kept rows lie within, their pairs fit into memory
+_BLOCK = 4_096  # rows decided at a time, at most: FAISS multiplies matrices only for blocks of thousands
+_MIN_BLOCK = 256
+_HELD_PAIRS = 1 << 25  # candidate pairs of a block, about
 _VERIFY_COST = 50.0  # of a number of a pair that passes the bound in vain, in numbers multiplied for the bound
 _MARGIN = 1e-4  # over the single precision of the bound
 _SAMPLE = 1024
@@ -78,8 +80,8 @@ def greedy_neighbors(x: Vectors, threshold: float, max_pairs: int, rows: Indices
     search = _Search(x, rows, threshold, max_pairs)
     kept = np.ones(len(rows), np.bool_)
     found: list[tuple[int, int, float]] = []
-    for low in range(0, len(rows), _BLOCK):
-        block = np.arange(low, min(low + _BLOCK, len(rows)))
+    for low in range(0, len(rows), search.block):
+        block = np.arange(low, min(low + search.block, len(rows)))
         for item, keeper, score in search.decided(block):
             kept[item] = False
             found.append((item, keeper, score))
@@ -109,7 +111,8 @@ class _Search:
         if not (np.isfinite(self.norms) & (self.norms > 0.0)).all():
             raise ValueError("every row must be finite and not zero")
         # A small matrix is searched sooner than a basis is found.
-        self.basis = self._basis() if len(rows) > 4 * _SAMPLE else None
+        self.basis, share = self._basis() if len(rows) > 4 * _SAMPLE else (None, 1.0)
+        self.block = min(_BLOCK, max(_MIN_BLOCK, int(_HELD_PAIRS / (share * len(rows) + 1.0))))
         self.bounds = self._bounds()
         self.index = faiss.IndexFlatIP(self.bounds.shape[1])
         self.indexed = np.empty(0, np.int64)
@@ -128,23 +131,24 @@ class _Search:
         unit: NDArray[np.float64] = self.x[self.rows[items]].astype(np.float64) / self.norms[items, None]
         return unit
 
-    def _basis(self) -> NDArray[np.float64] | None:
+    def _basis(self) -> tuple[NDArray[np.float64] | None, float]:
         """Return the few orthonormal directions, shape (m, d), that make the search cheap, or None if none do.
 
         They are those of most energy in an even sample of the rows, and as many as make bound and verification together
-        cheapest there. They decide how fast a pair is ruled out, not whether.
+        cheapest there. They decide how fast a pair is ruled out, not whether. The second value is the share of pairs
+        that will be candidates.
         """
         sample = self._unit(np.linspace(0, len(self.rows) - 1, _SAMPLE).astype(np.int64))
         directions = np.linalg.svd(sample, full_matrices=False)[2]
-        far = sample @ sample.T < self.threshold
-        best, least_cost = None, float(self.x.shape[1])
+        near = sample @ sample.T >= self.threshold
+        best, share, least_cost = None, float(np.mean(near)), float(self.x.shape[1])
         for m in (m for m in _DIMENSIONS if m < self.x.shape[1]):
             bounds = _with_tail(sample @ directions[:m].T)
-            in_vain = float(np.mean((bounds @ bounds.T >= self.threshold - _MARGIN) & far))
-            cost = m + 1 + in_vain * _VERIFY_COST * self.x.shape[1]
+            inside = bounds @ bounds.T >= self.threshold - _MARGIN
+            cost = m + 1 + float(np.mean(inside & ~near)) * _VERIFY_COST * self.x.shape[1]
             if cost < least_cost:
-                best, least_cost = directions[:m], cost
-        return best
+                best, share, least_cost = directions[:m], float(np.mean(inside)), cost
+        return best, share
 
     def keep(self, items: Indices) -> None:
         """Add items to the kept ones."""
@@ -163,8 +167,8 @@ class _Search:
     def _candidates(self, block: Indices) -> tuple[Indices, Indices]:
         radius = self.threshold - _MARGIN
         limits, _, hits = self.index.range_search(self.bounds[block], radius)
-        inside = np.tril(self.bounds[block] @ self.bounds[block].T, -1) > radius
-        later, earlier = np.nonzero(inside)
+        inside = np.flatnonzero(self.bounds[block] @ self.bounds[block].T > radius)
+        later, earlier = np.divmod(inside[inside % len(block) < inside // len(block)], len(block))
         items = np.concatenate((np.repeat(block, np.diff(limits.astype(np.int64))), block[later]))
         others = np.concatenate((self.indexed[hits], block[earlier]))
         self.num_candidates += len(items)
