@@ -29,6 +29,7 @@ PROSE = "the of and to in that was his he it with is for as had you not be her o
 EMOJI = ("🧭", "👩‍🚀", "🏳️‍🌈", "🇩🇪", "👍🏽", "😀", "❤️", " ok", " see you", "!", " ", "lol", "\n")
 SPACES = (" ", "  ", "\t", "\n", "\r\n", "\u3000", "\u00a0", "\x85", "x", "foo", "if:", "9")
 TAILS = ("", "\n\nGo on from here.", " x")
+NAIVE_TOKENS_BEHIND = 32
 HEADS = ("", "Read this.\n\n", "Frage: ")
 
 
@@ -84,7 +85,8 @@ def fits(tokenizer: Tokenizer, texts: dict[str, str], total: int) -> dict[str, i
         whole = fitted.text.startswith(head + source[: fitted.body_chars]) and fitted.text.endswith(tail)
         misses += len(ids) != n or not whole or "\ufffd" in fitted.text
         padded += fitted.pad_tokens > 0
-        cut = tokenizer.encode_ordinary(source)[:n]
+        # The first n ids of a text do not depend on what stands far behind them.
+        cut = tokenizer.encode_ordinary(source[: fitted.body_chars + 16 * NAIVE_TOKENS_BEHIND])[:n]
         cut_text = tokenizer.decode_bytes(cut).decode("utf-8", "replace")  # type: ignore[attr-defined]
         naive += len(tokenizer.encode_ordinary(cut_text)) != len(cut) or "\ufffd" in cut_text
     return {"misses": misses, "naive_misses": naive, "padded": padded}
