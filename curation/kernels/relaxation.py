@@ -82,7 +82,7 @@ def relaxation_bound(
     start
         k different rows, the better the faster.
     tolerance
-        Stops when bound and relaxed value are this close, relative to the value.
+        Stops when bound and relaxed value are this close, relative to the value or to 1 if that is more.
     max_rounds, max_steps
         Of column generation, and of steps in each; the bound holds wherever they end.
 
@@ -127,10 +127,11 @@ def solve(
         point = _at(x, k, e, rows, weights, num_products)
         if point.bound > best_bound:
             best, best_bound = point, point.bound
-        if point.value - best_bound <= tolerance * abs(point.value):
+        allowed = tolerance * max(abs(point.value), 1.0)
+        if point.value - best_bound <= allowed:
             break
         rows, weights = _activate(point, 10 * k)
-        weights = _pairwise_steps(exact_gram(x[rows]), e[rows], weights, max_steps, tolerance * abs(point.value) / k)
+        weights = _pairwise_steps(exact_gram(x[rows]), e[rows], weights, max_steps, allowed / k)
     return best
 
 
