@@ -112,7 +112,7 @@ def measure_category(
     """
     k = len(own)
     small = k < 2
-    draws = [] if pool is None or small else [_random_cosine(pool, k, seed) for seed in RANDOM_SEEDS]
+    draws = [] if pool is None or small else [random_cosine(pool, k, seed) for seed in RANDOM_SEEDS]
     bound = certificate.get("bound") if certificate else None
     return CategoryDiversity(
         category=category,
@@ -138,7 +138,8 @@ def spec_bench_rows(categories: Sequence[str], category: str) -> list[int]:
     return [i for i, name in enumerate(categories) if name == SPEC_BENCH_CATEGORY[category]]
 
 
-def _random_cosine(pool: Floats, k: int, seed: int) -> float:
+def random_cosine(pool: Floats, k: int, seed: int) -> float:
+    """Return the mean pairwise cosine of k rows of a pool drawn without replacement."""
     rows = np.random.default_rng(seed).choice(len(pool), size=k, replace=False)
     return mean_pairwise_cosine(pool[np.sort(rows)])
 

@@ -1,27 +1,18 @@
-"""The manifest of a build, and the facts of its card that come from the build as a whole."""
+"""The manifest of a build: all that explains it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from cards.facts import CategoryFacts
 from curation.candidates import AnyOpen, revisions
-from curation.diversity import mean_cosine_of
 from curation.options import Book, Options
 from curation.recipe import Recipe
 from curation.stages.base import Drop
 from curation.store import BuildFolder, file_digests, package_versions
 from curation.tokenizer import Tokenizer
 from sources.lock import is_locked, load_lock
-
-ORIGIN_WORDS = {
-    "hub": "the sources at their pinned revisions",
-    "mirror": "a local mirror of the sources",
-    "samples": "the project's own samples of the sources",
-}
-"""How the card says where the records of a build came from."""
 
 
 def manifest(
@@ -64,20 +55,3 @@ def drop_counts(drops: Sequence[Drop]) -> tuple[tuple[str, str, int], ...]:
     counted = Counter((drop.stage, drop.reason) for drop in drops)
     ordered = sorted(counted.items(), key=lambda item: (stages.index(item[0][0]), -item[1], item[0][1]))
     return tuple((stage, reason, n) for (stage, reason), n in ordered)
-
-
-def category_facts(categories: Mapping[str, Mapping[str, Any]]) -> tuple[CategoryFacts, ...]:
-    """Return the card's facts of each category from the manifest's."""
-    return tuple(_category_facts(name, figures) for name, figures in categories.items())
-
-
-def _category_facts(name: str, figures: Mapping[str, Any]) -> CategoryFacts:
-    k, objective, bound = figures["chosen"], figures.get("objective"), figures.get("bound")
-    return CategoryFacts(
-        name=name,
-        candidates=figures["candidates"],
-        chosen=k,
-        mean_cosine=mean_cosine_of(objective, k) if objective is not None and k > 1 else None,
-        bound_cosine=mean_cosine_of(bound, k) if bound is not None and k > 1 else None,
-        gap=figures.get("gap"),
-    )

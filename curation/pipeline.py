@@ -13,21 +13,20 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from cards.facts import CardFacts
-from cards.render import render_card, render_licenses
 from curation.candidates import AnyOpen, chosen_sources, require_sources, revisions
-from curation.manifest import ORIGIN_WORDS, category_facts, drop_counts, manifest
+from curation.card_facts import card_facts
+from curation.manifest import manifest
 from curation.options import Book, Options
-from curation.publish import config_facts, source_facts
+from curation.publish import write_cards
 from curation.qualitative import build_qualitative
 from curation.recipe import Recipe
 from curation.stages.base import ledger_table
-from curation.store import BuildFolder, write_checksums, write_json, write_table, write_text
+from curation.store import BuildFolder, write_json, write_table
 from curation.throughput.split import build_throughput_split
 from curation.tokenizer import Tokenizer, load_tokenizer
 from sources.base import Source
 from sources.passages import PassageSource
-from sources.registry import QUALITATIVE, REFERENCE, SOURCES, THROUGHPUT
+from sources.registry import QUALITATIVE, REFERENCE, THROUGHPUT
 
 logger = logging.getLogger(__name__)
 
@@ -68,24 +67,9 @@ def publish(
     book: Book,
 ) -> None:
     """Write the ledger, the cards and checksums of `dist/` and `full/`, and last the manifest."""
-    specs, pinned = {s.spec.name: s.spec for s in SOURCES.values()}, revisions(opened)
     write_table(folder.root / "ledger.parquet", ledger_table(book.drops))
-    facts = CardFacts(
-        recipe=recipe.name,
-        recipe_digest=recipe.digest(),
-        origin=ORIGIN_WORDS[options.origin.name],
-        embedder=str(book.facts.get("embedder", "none")),
-        tokenizer=f"{tokenizer.name} ({tokenizer.version})",
-        languages=tuple(sorted(book.languages - {""})),
-        configs=config_facts(folder.dist, book.configs),
-        sources=source_facts(folder.dist, book.configs, specs, pinned),
-        categories=category_facts(book.facts.get("categories", {})),
-        drops=drop_counts(book.drops),
-    )
-    for target in (folder.dist, folder.full):
-        write_text(target / "README.md", render_card(facts))
-        write_text(target / "LICENSE.md", render_licenses(facts))
-        write_checksums(target)
+    facts = card_facts(recipe, folder, options, tokenizer, revisions(opened), book)
+    write_cards(folder, facts)
     write_json(folder.manifest, manifest(recipe, folder, options, tokenizer, opened, book))
     for config in facts.configs:
         logger.info(

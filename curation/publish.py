@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cards.facts import ConfigFacts, SourceFacts
-from curation.rows import source_names, with_placeholders
+from cards.facts import CardFacts
+from cards.plots import TIERS, draw_plots, plot_facts
+from cards.render import render_card, render_licenses
+from curation.rows import with_placeholders
 from curation.schema import SPLIT_SCHEMA
-from curation.store import BuildFolder, parquet_writer, write_table
+from curation.store import BuildFolder, parquet_writer, write_bytes, write_checksums, write_table, write_text
 from sources.base import SourceSpec
 
 ROWS_PER_BATCH = 64
@@ -70,63 +70,15 @@ def _path(config: str) -> str:
     return f"data/{config}.parquet"
 
 
-_CARD_TYPES = {pa.string(): "string", pa.bool_(): "bool", pa.int32(): "int32"}
-
-
-def config_facts(dist: Path, configs: Sequence[str]) -> tuple[ConfigFacts, ...]:
-    """Return the facts of each config, read back from the files of `dist/`."""
-    return tuple(_config_facts(dist, config) for config in configs)
-
-
-def _config_facts(dist: Path, config: str) -> ConfigFacts:
-    path = dist / _path(config)
-    num_rows = num_bytes = placeholders = 0
-    categories: Counter[str] = Counter()
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=1_024):
-            num_rows += batch.num_rows
-            num_bytes += batch.nbytes
-            placeholders += pc.sum(pc.equal(batch.column("text_status"), "placeholder")).as_py() or 0
-            categories.update(batch.column("category").to_pylist())
-    columns = tuple(
-        (f.name, f"list:{_CARD_TYPES[f.type.value_type]}" if pa.types.is_list(f.type) else _CARD_TYPES[f.type])
-        for f in SPLIT_SCHEMA
-    )
-    return ConfigFacts(
-        name=config,
-        path=_path(config),
-        num_rows=num_rows,
-        num_placeholders=placeholders,
-        num_bytes=num_bytes,
-        download_bytes=path.stat().st_size,
-        columns=columns,
-        categories=tuple(sorted(categories.items())),
-    )
-
-
-def source_facts(
-    dist: Path, configs: Sequence[str], specs: Mapping[str, SourceSpec], revisions: Mapping[str, str]
-) -> tuple[SourceFacts, ...]:
-    """Return the facts of each source that made a row of any config, by its name."""
-    rows: Counter[str] = Counter()
-    for config in configs:
-        for record_ids in pq.read_table(dist / _path(config), columns=["record_ids"]).column(0).to_pylist():
-            rows.update(source_names(record_ids))
-    return tuple(_source_facts(specs[name], revisions[name], num_rows) for name, num_rows in sorted(rows.items()))
-
-
-def _source_facts(spec: SourceSpec, revision: str, num_rows: int) -> SourceFacts:
-    return SourceFacts(
-        name=spec.name,
-        title=spec.title,
-        source=spec.source,
-        hub_id=spec.repo if spec.host == "hub" else "",
-        revision=revision,
-        license=spec.license.id,
-        license_title=spec.license.title,
-        license_url=spec.license.url,
-        published=spec.may_publish,
-        publish_reason=spec.publish_reason,
-        num_rows=num_rows,
-        citation=spec.citation,
-    )
+def write_cards(folder: BuildFolder, facts: CardFacts) -> None:
+    """Write card, licences, plots and checksums to `dist/` and `full/`."""
+    pictures = draw_plots(facts)
+    if facts.throughput is not None:
+        pictures[TIERS] = (folder.root / "tiers.png").read_bytes()
+    facts = replace(facts, plots=plot_facts(tuple(pictures)))
+    for target in (folder.dist, folder.full):
+        for name, picture in pictures.items():
+            write_bytes(target / name, picture)
+        write_text(target / "README.md", render_card(facts))
+        write_text(target / "LICENSE.md", render_licenses(facts))
+        write_checksums(target)

@@ -44,6 +44,12 @@ def write_text(target: Path, text: str) -> None:
         scratch.write_text(text, "utf-8", newline="\n")
 
 
+def write_bytes(target: Path, data: bytes) -> None:
+    """Write bytes whole or not at all."""
+    with atomic(target) as scratch:
+        scratch.write_bytes(data)
+
+
 def write_json(target: Path, value: Any) -> None:
     """Write readable JSON with sorted keys."""
     write_text(target, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

@@ -83,7 +83,9 @@ class _Row:
     category: str
 
 
-def check_self(dist: str | Path) -> SelfCheck:
+def check_self(
+    dist: str | Path, *, configs: Sequence[str] | None = None, dedup: DedupConfig | None = None
+) -> SelfCheck:
     """Compare the rows of a DIST with one another.
 
     Within a config two rows must not hold the same text: equal, equal but for form, or near by the Jaccard threshold of
@@ -95,14 +97,17 @@ def check_self(dist: str | Path) -> SelfCheck:
     ----------
     dist
         A folder, or ORG/NAME@REV on the Hub.
+    configs
+        Compare the rows of these alone; by default of all.
+    dedup
+        What near means, where the manifest is not written yet.
     """
     folder = resolve_dist(dist)
-    manifest = read_manifest(folder) or {}
-    dedup, origin = _dedup_config(manifest)
+    dedup, origin = (dedup, "recipe") if dedup else _dedup_config(read_manifest(folder) or {})
     own = _pool_texts(folder)
     rows: list[_Row] = []
     hidden: Counter[str] = Counter()
-    for config, row in _rows(folder):
+    for config, row in _rows(folder, configs):
         if is_placeholder(row["turns"]):
             hidden[config] += 1
             continue
@@ -142,8 +147,9 @@ def _dedup_config(manifest: dict[str, Any]) -> tuple[DedupConfig, str]:
     return DedupConfig(), "default of the recipe"
 
 
-def _rows(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for config, files in sorted(config_files(folder).items()):
+def _rows(folder: Path, configs: Sequence[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    wanted = config_files(folder)
+    for config, files in sorted((c, f) for c, f in wanted.items() if configs is None or c in configs):
         for path in files:
             for row in pq.read_table(path, partitioning=None).to_pylist():
                 yield config, row

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from cards.facts import CardFacts, CategoryFacts
 from cards.render import render_card, render_licenses
 from curation.ids import question_id, turns_sha256
-from curation.publish import config_facts, source_facts, write_config
+from curation.publish import write_config
 from curation.recipe import Recipe
+from curation.row_facts import config_facts, source_facts
 from curation.schema import SPLIT_SCHEMA
 from curation.stages.base import Drop, ledger_table
 from curation.store import BuildFolder, file_digests, package_versions, write_checksums, write_json, write_table
