@@ -27,7 +27,8 @@ def main(command: list[str]) -> int:
 
 
 def _end_with_stdin(process: subprocess.Popen[bytes]) -> None:
-    while sys.stdin.buffer.read(1):
+    # The descriptor itself: a buffered reader would hold its lock while this process exits.
+    while os.read(0, 1):
         pass
     _signal(process.pid, signal.SIGTERM)
     until = time.perf_counter() + GRACE_S

@@ -66,7 +66,7 @@ class _Worker:
         self._go = loop.create_future()
         sender = threading.Thread(target=self._send_all, daemon=True)
         sender.start()
-        loop.add_reader(self._connection.fileno(), self._receive)
+        threading.Thread(target=self._receive_all, args=(loop,), daemon=True).start()
         report = WorkerReport(self._plan.index, 0.0, 0.0)
         try:
             await self._transport.connect(self._plan.connections)
@@ -75,7 +75,6 @@ class _Worker:
         except OSError as error:
             report = WorkerReport(self._plan.index, 0.0, 0.0, error=f"cannot connect: {error}")
         finally:
-            loop.remove_reader(self._connection.fileno())
             await self._transport.close()
             self._outbox.put(report)
             self._outbox.put(None)
@@ -109,12 +108,15 @@ class _Worker:
         stopped.cancel()
         return None if go.cancelled() else go.result()
 
-    def _receive(self) -> None:
-        try:
-            while self._connection.poll():
-                self._take(self._connection.recv())
-        except (EOFError, OSError):
-            self._stopped.set()  # the coordinator is gone: nobody would read what else came
+    def _receive_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Receive in a thread: a loop that watched the pipe would make it non-blocking, for the sender too."""
+        with suppress(RuntimeError):  # the loop is closed: the run is over
+            try:
+                while True:
+                    loop.call_soon_threadsafe(self._take, self._connection.recv())
+            except (EOFError, OSError):
+                # The coordinator is gone: nobody would read what else comes.
+                loop.call_soon_threadsafe(self._stopped.set)
 
     def _take(self, message: object) -> None:
         if isinstance(message, Start):
@@ -164,7 +166,7 @@ class _Worker:
 
     def _send_all(self) -> None:
         """Send from a thread of its own, so that a full pipe never holds the loop."""
-        with suppress(OSError):
+        with suppress(BrokenPipeError, ConnectionResetError):
             while (message := self._outbox.get()) is not None:
                 self._connection.send(message)
 

@@ -65,10 +65,9 @@ class _Connection(asyncio.Protocol):
 
     def _parse(self) -> None:
         try:
-            while self._fed < len(self.parts):
-                part = self.parts[self._fed]
-                self._fed += 1
-                self._parser.feed_data(part)
+            unread = b"".join(self.parts[self._fed :])
+            self._fed = len(self.parts)
+            self._parser.feed_data(unread)
         except httptools.HttpParserError as error:
             self.alive = False
             self._end(f"not an HTTP response: {error}")
