@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +35,16 @@ _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": 
 
 @dataclass(frozen=True, slots=True)
 class ExportedConfig:
-    """One file: its config and name, the rows that it holds, and the placeholder rows that were left out."""
+    """One file: its config and name, the rows that it holds, and the placeholder rows that were left out.
+
+    `short` names each category that lost rows, with what is left of it: `reasoning 0 of 1, stem 1 of 2`; "" if none.
+    """
 
     config: str
     file: str
     rows: int
     left_out: int
+    short: str
 
 
 def export_dist(
@@ -110,9 +115,16 @@ def _write(
             if i not in held:
                 _refuse_unreadable(config, row)
                 stream.write(json_line(line(row)))
+    short = _short(table, held)
     if held:
-        logger.warning("%s: %d of %d rows are placeholders and are left out", config, len(held), len(table))
-    return ExportedConfig(config, path.name, len(table) - len(held), len(held))
+        logger.warning("%s: %d of %d rows are placeholders and are left out: %s", config, len(held), len(table), short)
+    return ExportedConfig(config, path.name, len(table) - len(held), len(held), short)
+
+
+def _short(table: pa.Table, held: set[int]) -> str:
+    categories = table.column("category").to_pylist()
+    whole, lost = Counter(categories), Counter(categories[i] for i in held)
+    return ", ".join(f"{name} {whole[name] - lost[name]} of {whole[name]}" for name in sorted(lost))
 
 
 def json_line(value: Mapping[str, Any]) -> str:

@@ -104,6 +104,24 @@ def test_a_partial_export_leaves_placeholders_out_and_counts_them(tmp_path):
     assert [line["src_id"] for line in _lines(tmp_path / "out" / "qualitative.jsonl")] == ["1"]
 
 
+def test_placeholder_text_reaches_no_run_and_a_prompt_that_quotes_it_does(tmp_path):
+    # Case 03: withheld in the first turn, in the second alone, and a prompt that merely speaks of it.
+    rows = [
+        _row("a", "Why did the packet boats lose their trade?", category="humanities"),
+        _row("b", SENTINEL, category="stem"),
+        _row("c", "Give Boyle's law.", "When does it not hold?", category="stem"),
+        _row("d", "Three scales disagree. Which one do you trust?", SENTINEL, category="reasoning"),
+        _row("e", f"A file says '{SENTINEL}'. Tell its owner what to do.", category="writing"),
+    ]
+    dist = _dist(tmp_path / "dist", qualitative=rows)
+    with pytest.raises(DistError, match=rf"2 of 5 rows .*\(reasoning 1, stem 1; first {rows[1]['question_id']}\)"):
+        export_dist(dist, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (written,) = export_dist(dist, tmp_path / "out", allow_partial=True)
+    assert (written.rows, written.left_out, written.short) == (3, 2, "reasoning 0 of 1, stem 1 of 2")
+    assert [line["src_id"] for line in _lines(tmp_path / "out" / "qualitative.jsonl")] == ["a", "c", "e"]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -172,7 +190,13 @@ def test_the_command_writes_the_files_and_prints_their_counts(tmp_path):
     result = CliRunner().invoke(export_command, [str(dist), "--out", str(out), "--allow-partial", "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == [
-        {"config": "qualitative", "file": "qualitative.jsonl", "rows": 1, "left_out": 1}
+        {
+            "config": "qualitative",
+            "file": "qualitative.jsonl",
+            "rows": 1,
+            "left_out": 1,
+            "short": "reasoning 1 of 2",
+        }
     ]
     shutil.rmtree(out)
     table = CliRunner().invoke(export_command, [str(dist), "--out", str(out), "--allow-partial"])
