@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -85,17 +86,20 @@ def read_documents(file: CorpusFile, unit: Unit, paths: Sequence[str], counts: R
         counts.skip(f"unreadable: {str(error).splitlines()[0][:120]}", counts.rows + 1)
 
 
-def open_stream(file: CorpusFile) -> IO[bytes]:
+@contextmanager
+def open_stream(file: CorpusFile) -> Iterator[IO[bytes]]:
     """Open a file, decompressed on the way."""
-    stream = open_binary(file.path)
-    if not file.compression:
-        return stream
-    if file.compression == "gzip":
-        import gzip
+    with open_binary(file.path) as stream:
+        if not file.compression:
+            yield stream
+        elif file.compression == "gzip":
+            import gzip
 
-        return gzip.open(stream)  # type: ignore[return-value]
-    compressed: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, "r"), file.compression)
-    return compressed
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield unpacked  # type: ignore[misc]
+        else:
+            with pa.CompressedInputStream(pa.PythonFile(stream, "r"), file.compression) as unpacked:
+                yield unpacked
 
 
 def _read_text(file: CorpusFile, counts: RowCounts) -> Iterator[Documents]:
