@@ -203,6 +203,17 @@ def test_all_rows_are_filled_from_the_snapshot_that_they_were_made_of(tmp_path, 
     assert (report.wanted, report.filled, report.problems) == (4, 4, ())
 
 
+@pytest.mark.parametrize("in_front", [True, False])
+def test_of_two_records_with_one_id_the_one_is_taken_that_the_build_kept(tmp_path, in_front):
+    twin = {"task-2": "Another task under the same id."}
+    origin = mirror_of(tmp_path / "twins", PROBLEMS)
+    path = origin.root / "livecodebench" / "code_generation_lite" / "test.jsonl"
+    path.write_bytes(lines(twin) + path.read_bytes() if in_front else path.read_bytes() + lines(twin))
+    rows = rows_of("livecodebench", origin, PINNED)
+    report = fill_dist(write_dist(tmp_path / "dist", qualitative=rows), tmp_path / "out", origin)
+    assert (report.filled, report.problems) == (len(PROBLEMS), ())
+
+
 def test_missing_and_changed_rows_are_reported_together_and_nothing_is_written(tmp_path, release):
     report = fill_dist(release, tmp_path / "out", mirror_of(tmp_path / "r2", drifted()))
     assert kinds(report) == {"task-4": "missing", "task-7": "changed"}
