@@ -41,9 +41,12 @@ def probe(config: Path) -> None:
 @click.argument("config", type=FILE)
 @click.option("--out", type=FOLDER, required=True, help="Folder of the run; what it holds already is not sent again.")
 @click.option("--retry-failed", is_flag=True, help="Send the conversations that failed once more.")
+@click.option("--reference", type=FILE, help="Published lengths; shown by category if they are over the same rows.")
 @by_option
 @json_option
-def run(config: Path, out: Path, retry_failed: bool, by: tuple[str, ...], as_json: bool) -> None:
+def run(
+    config: Path, out: Path, retry_failed: bool, reference: Path | None, by: tuple[str, ...], as_json: bool
+) -> None:
     """Send a split to an engine as CONFIG says, and print the figures."""
     from bench.config import load_config
     from bench.progress import shown_progress
@@ -52,7 +55,7 @@ def run(config: Path, out: Path, retry_failed: bool, by: tuple[str, ...], as_jso
     loaded = load_config(config)
     with shown_progress(loaded.name) as progress:
         summary = run_once(loaded, out, progress, retry_failed=retry_failed)
-    _print_summary(summary, by, as_json)
+    _print_summary(summary, by, as_json, _reference(reference, out) if reference else None)
 
 
 @bench.command()
@@ -167,13 +170,25 @@ def calibrate(streams: str, transport: str, seconds: float, as_json: bool) -> No
     _print_rows(calibrate_client(counts, transport, seconds), CALIBRATION_COLUMNS, as_json)
 
 
-def _print_summary(summary: Mapping[str, Any], by: tuple[str, ...], as_json: bool) -> None:
+def _reference(path: Path, out: Path) -> dict[str, float] | None:
+    from bench.golden import reference_lengths
+    from bench.results import RUN, RunFolder
+
+    lengths = reference_lengths(json.loads(path.read_text("utf-8")), RunFolder(out).read_json(RUN))
+    if lengths is None:
+        click.echo(f"{path}: over other rows than this run, so it is not shown", err=True)
+    return lengths
+
+
+def _print_summary(
+    summary: Mapping[str, Any], by: tuple[str, ...], as_json: bool, reference: dict[str, float] | None
+) -> None:
     """Print the tables of a published run; a run that is held back prints its gates and counts only."""
-    from bench.tables import as_text, overall_rows, position_rows, shown, slice_rows, title
+    from bench.tables import as_text, marked, overall_rows, position_rows, shown, slice_rows
 
     if as_json:
         click.echo(json.dumps(summary, indent=1))
-    click.echo(f"# {title(summary)}", err=True)
+    click.echo(f"# {marked(summary['name'], summary)}", err=True)
     counts = summary["overall"]["counts"]
     told = {key: counts[key] for key in ("conversations", "complete", "requests", "succeeded", "failed")}
     click.echo("; ".join(f"{key} {shown(value)}" for key, value in told.items()), err=True)
@@ -184,9 +199,10 @@ def _print_summary(summary: Mapping[str, Any], by: tuple[str, ...], as_json: boo
         raise UnpublishedFigure(f"{summary['name']}: no figure is published: {shut}")
     if not as_json:
         click.echo(as_text(overall_rows(summary)))
-        click.echo("\n" + as_text(position_rows(summary["overall"]["positions"])))
+        click.echo("\n" + as_text(position_rows(summary)))
         for slice_name in by:
-            click.echo("\n" + as_text(slice_rows(summary, slice_name)))
+            shown_reference = reference if slice_name == "category" else None
+            click.echo("\n" + as_text(slice_rows(summary, slice_name, shown_reference)))
 
 
 def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

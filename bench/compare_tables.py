@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.tables import MARK_SYNTHETIC, Row, bounds, shown
+from bench.tables import Row, bounds, marked, shown
 
 
 def comparison_rows(result: Mapping[str, Any], by: str) -> list[Row]:
     """Return a line for the whole and one for each value of the slice."""
-    mark = f" [{MARK_SYNTHETIC}]" if result["synthetic_prompts"] else ""
-    head = [f"{by}{mark}", "pairs", "speed_up user_tps", "95 % interval", "geometric mean", "95 % interval"]
+    head = [marked(by, result), "pairs", "speed_up user_tps", "95 % interval", "geometric mean", "95 % interval"]
     rows = [[*head, "speed_up output_tps", "analytic", "analytic gap", "acceptance_length"]]
     whole = {**result["speed_up"], "acceptance_length": result["acceptance_length"][1]}
     rows.append(["(all)", *_cells(whole)])

@@ -66,6 +66,13 @@ def judge(summary: Mapping[str, Any], run: Mapping[str, Any], golden: Mapping[st
     return rows
 
 
+def reference_lengths(golden: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return the published acceptance lengths by category; None if they are over other rows than the run's."""
+    if golden["split_sha256"] != run["split"]["sha256"]:
+        return None
+    return {name: float(row["acceptance_length"]) for name, row in golden["categories"].items()}
+
+
 def _refuse_unpublished(summary: Mapping[str, Any]) -> None:
     if not summary["published"]:
         shut = "; ".join(f"{gate['name']}: {gate['detail']}" for gate in summary["gates"])

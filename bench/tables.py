@@ -32,19 +32,19 @@ def bounds(interval: Mapping[str, Any] | None) -> str:
     return f"[{interval['low']:.4f}, {interval['high']:.4f}]"
 
 
-def title(summary: Mapping[str, Any]) -> str:
-    """Return the name of a run with the marks that every table of it must carry."""
+def marked(text: str, summary: Mapping[str, Any]) -> str:
+    """Return the head of a table with the marks that every table of a run must carry."""
     marks = []
     if summary["synthetic_prompts"]:
         marks.append(MARK_SYNTHETIC)
-    if summary["synthetic_acceptance"]:
+    if summary.get("synthetic_acceptance"):
         marks.append(MARK_ACCEPTANCE)
-    return " ".join([summary["name"], *(f"[{mark}]" for mark in marks)])
+    return " ".join([text, *(f"[{mark}]" for mark in marks)])
 
 
 def overall_rows(summary: Mapping[str, Any]) -> list[Row]:
     """Return the figures of the whole run, each under the name of its aggregation."""
-    rows = [["figure", "aggregation", "value", "95 % interval", "n"]]
+    rows = [[marked("figure", summary), "aggregation", "value", "95 % interval", "n"]]
     overall, run = summary["overall"], summary["run"]
     for name in _RATIOS:
         row = overall["figures"][name]
@@ -63,11 +63,18 @@ def overall_rows(summary: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def slice_rows(summary: Mapping[str, Any], by: str) -> list[Row]:
-    """Return a line for each value of a slice, with n and output lengths; none if the run has no such slice."""
+def slice_rows(summary: Mapping[str, Any], by: str, reference: Mapping[str, float] | None = None) -> list[Row]:
+    """Return a line for each value of a slice, with n and output lengths; none if the run has no such slice.
+
+    Parameters
+    ----------
+    reference
+        Published acceptance lengths of the very same rows, shown beside the measured ones.
+    """
     groups = summary["by"].get(by, {})
-    head = [by, "conversations", "failed", "mean_output_tokens", "acceptance_length", "95 % interval"]
-    rows = [[*head, "acceptance_rate", "ttft_s p50", "step_latency_s mean", "user_tps p50"]]
+    head = [marked(by, summary), "conversations", "failed", "mean_output_tokens", "acceptance_length", "95 % interval"]
+    head += ["acceptance_rate", "ttft_s p50", "step_latency_s mean", "user_tps p50"]
+    rows = [head if reference is None else [*head, "reference"]]
     for value, table in groups.items():
         counts, figures = table["counts"], table["figures"]
         length = figures["acceptance_length"]
@@ -83,14 +90,16 @@ def slice_rows(summary: Mapping[str, Any], by: str) -> list[Row]:
                 shown(figures["ttft_s"]["p50"]),
                 shown(figures["step_latency_s"]["mean"]),
                 shown(figures["user_tps"]["p50"]),
+                *([] if reference is None else [shown(reference.get(value))]),
             ]
         )
     return rows
 
 
-def position_rows(positions: Mapping[str, Any] | None) -> list[Row]:
+def position_rows(summary: Mapping[str, Any]) -> list[Row]:
     """Return AR_i, AR_i_drafted and survival by position; only the head where there is no histogram."""
-    rows = [["position", "acceptance_rate", "acceptance_rate_drafted", "survival"]]
+    positions = summary["overall"]["positions"]
+    rows = [[marked("position", summary), "acceptance_rate", "acceptance_rate_drafted", "survival"]]
     if positions is None or positions["acceptance_rates"] is None:
         return rows
     drafted = positions["drafted_acceptance_rates"] or [None] * len(positions["acceptance_rates"])

@@ -115,6 +115,7 @@ class VllmChat(VllmCompletions):
 
     route: ClassVar[str] = "/v1/chat/completions"
     takes: ClassVar[PromptForm] = "messages"
+    ever_run: ClassVar[bool] = False
     tells: ClassVar[Tells] = Tells("per_step", chunk_ids=True, reasoning=True, cache_control="salt")
 
     def payload(self, ask: Ask) -> dict[str, Any]:

@@ -1,0 +1,68 @@
+"""Our requests against the engines' own request models, read from their sources (never imported).
+
+`SPEEDBENCH_PEERS` names a folder with unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
+"""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.engines.base import Ask, Sampling
+from bench.engines.registry import ENGINES
+
+PEERS = Path(os.environ.get("SPEEDBENCH_PEERS", "/nonexistent"))
+
+pytestmark = pytest.mark.peers
+
+ASK = Ask("m", Sampling(seed=3), (1, 2), ({"role": "user", "content": "x"},), "salt", {"enable_thinking": False})
+
+MODELS = {
+    "vllm": [((), "vllm/entrypoints/openai/completion/protocol.py", "CompletionRequest")],
+    "vllm-chat": [((), "vllm/entrypoints/openai/chat_completion/protocol.py", "ChatCompletionRequest")],
+    "vllm-generate": [
+        ((), "vllm/entrypoints/scale_out/token_in_token_out/protocol.py", "GenerateRequest"),
+        (("sampling_params",), "vllm/sampling_params.py", "SamplingParams"),
+    ],
+    "sglang": [
+        ((), "sglang/srt/managers/io_struct.py", "GenerateReqInput"),
+        (("sampling_params",), "sglang/srt/sampling/sampling_params.py", "SamplingParams"),
+    ],
+}
+
+
+def fields(path: Path, name: str) -> set[str]:
+    """The annotated fields of a class, and of its bases in the same package."""
+    tree = ast.parse(path.read_text("utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if name not in classes:
+        return set()
+    own = {n.target.id for n in classes[name].body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    for base in classes[name].bases:
+        if isinstance(base, ast.Name) and base.id != name:
+            own |= fields(path, base.id) or imported(path, tree, base.id)
+    return own
+
+
+def imported(path: Path, tree: ast.Module, name: str) -> set[str]:
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == name for alias in node.names):
+            source = PEERS / (node.module.replace(".", "/") + ".py")
+            return fields(source, name) if source.is_file() else set()
+    return set()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_field_that_we_send_is_one_of_the_engine(name):
+    payload = ENGINES[name].payload(ASK)
+    for keys, path, model in MODELS[name]:
+        source = PEERS / path
+        if not source.is_file():
+            pytest.skip(f"{source}: not there; set SPEEDBENCH_PEERS to a folder of unpacked vllm and sglang wheels")
+        part = payload
+        for key in keys:
+            part = part[key]
+        known = fields(source, model)
+        assert known, f"{model} has no fields in {source}"
+        assert set(part) <= known, f"unknown to {model}: {sorted(set(part) - known)}"
