@@ -72,6 +72,10 @@ def _visible(text: str) -> str:
     return "".join(c if c >= " " or c in "\n\t" else "\ufffd" for c in text if c not in _DIRECTION)
 
 
+def _shown(value: Any) -> Any:
+    return _visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
 
@@ -84,6 +88,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     environment.filters["cell"] = _cell
     environment.tests["numeric"] = _is_number

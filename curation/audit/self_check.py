@@ -113,7 +113,7 @@ def check_self(
             continue
         rows.append(_row(config, row))
     pairs = [pair for config in sorted({r.config for r in rows}) for pair in _within(_of(rows, config), own, dedup)]
-    pairs += _contained(rows, {(p.config, *sorted((p.question_id, p.other_question_id))) for p in pairs})
+    pairs += _contained(rows, own, {(p.config, *sorted((p.question_id, p.other_question_id))) for p in pairs})
     return SelfCheck(
         tuple(sorted(pairs, key=lambda p: (p.verdict, p.config, p.question_id, p.other_config, p.other_question_id))),
         dict(sorted(Counter(r.config for r in rows).items())),
@@ -214,13 +214,15 @@ def _pair(row: _Row, other: _Row, kind: str, score: float) -> RowPair:
     return RowPair(FAULT, kind, row.config, row.question_id, other.config, other.question_id, score, reason)
 
 
-def _contained(rows: Sequence[_Row], known: set[tuple[str, ...]]) -> list[RowPair]:
-    """Pairs in which the text of one row is in another's: of one config, and across configs."""
-    texts = [row.text for row in rows]
+def _contained(rows: Sequence[_Row], pool: dict[frozenset[str], str], known: set[tuple[str, ...]]) -> list[RowPair]:
+    """Pairs in which the own text of one row is in another row: of one config, and across configs."""
+    configs = dict.fromkeys(row.config for row in rows)
+    texts = [text for config in configs for text in _own_texts(_of(rows, config), pool)]
+    rows = [row for config in configs for row in _of(rows, config)]
     groups: dict[str, int] = {}
     index = build_index(texts, [groups.setdefault(exact_key(text), len(groups)) for text in texts])
     pairs: dict[tuple[str, ...], RowPair] = {}
-    for hit in find_overlaps(texts, index):
+    for hit in find_overlaps([row.text for row in rows], index):
         row, other = rows[hit.prompt], rows[hit.document]
         if hit.prompt == hit.document or hit.kind not in CONTAMINATED:
             continue

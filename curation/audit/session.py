@@ -54,6 +54,16 @@ def run_audit(request: Request) -> Results | None:
     AuditError
         If an option, the corpus or the folder cannot be used.
     """
+    plan, index = prepare_run(request)
+    if request.shard[1] > 1:
+        return None
+    if request.semantic:
+        _run_semantic(request, plan, index)
+    return merge_audit([request.out], request.out, request.clean, request.classes)
+
+
+def prepare_run(request: Request) -> tuple[Plan, BenchmarkIndex]:
+    """Plan an audit, run the units of its shard that are not done, and return what was looked for in what."""
     _refuse(request)
     rule, cache = RULES[request.rule], cache_root()
     index = load_index(request.benchmark, rule, cache)
@@ -68,11 +78,7 @@ def run_audit(request: Request) -> Results | None:
         run_on_ray(job, units, index.overlap, request.address)
     else:
         run_units(job, units, _workers(request.workers, plan))
-    if request.shard[1] > 1:
-        return None
-    if request.semantic:
-        _run_semantic(request, plan, index)
-    return merge_audit([request.out], request.out, request.clean, request.classes)
+    return plan, index
 
 
 def _run_semantic(request: Request, plan: Plan, index: BenchmarkIndex) -> None:
