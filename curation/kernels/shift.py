@@ -24,7 +24,9 @@ from curation.kernels.relaxation import Relaxation, Vector, exact_gram, solve
 from curation.kernels.selection import Floats, Indices
 
 _MARGIN = 1e-6  # of the smallest eigenvalue; rounding errors in it are below 1e-9
-_GRID = 2.0**-10  # shifts are rounded up to multiples, so that the low bits of LAPACK decide nothing
+_GRID = (
+    2.0**-10
+)  # shifts are rounded up to multiples, and weights to the nearest, so that the low bits of LAPACK decide nothing
 _LEAST_REST = 1e-3  # a smaller shift on the rest would make its inverse ill-conditioned
 _SPENT = 0.9  # share of a row's slack that becomes its shift
 _BLOCK_ROWS = 2048
@@ -106,7 +108,7 @@ def _shift(
     core_weights, core_shift = _newton(problem, spread[core], max_newton)
     least = float(np.linalg.eigvalsh(problem.room + np.diag(core_shift))[0])
     out[core] = np.ceil((core_shift - least + _MARGIN) / _GRID) * _GRID
-    return out, core, np.clip(core_weights, 0.0, 1.0)
+    return out, core, np.clip(np.rint(core_weights / _GRID) * _GRID, 0.0, 1.0)
 
 
 def _room(x: Floats, core: Indices, shift: Vector, outside: NDArray[np.bool_]) -> Vector:
