@@ -291,3 +291,23 @@ def test_figures_can_be_derived_again_from_the_traces_alone(served, configured, 
     assert all(measure(trace, ENGINES["vllm"]).acceptance is not None for trace in kept)
     assert all(trace.usage["completion_tokens"] and trace.finish_reason == "stop" for trace in kept)
     assert all(trace.intended_ns <= trace.dispatch_ns <= trace.sent_ns <= trace.end_ns for trace in kept)
+
+
+def test_an_interrupt_stops_cleanly_with_what_there_is(served, process, rows, tokenizer, tmp_path):
+    with served(Simulation("vllm", process, step_s=0.02)) as simulator:
+        config = config_file(tmp_path / "c.toml", simulator.url, rows, tokenizer)
+        out = tmp_path / "stopped"
+        command = [sys.executable, "-m", "speedbench", "bench", "run", str(config), "--out", str(out)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        traces = out / "traces.jsonl"
+        until = time.monotonic() + 60
+        while time.monotonic() < until and (not traces.exists() or traces.read_bytes().count(b"\n") < 6):
+            assert child.poll() is None, "the run ended before it could be interrupted"
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate()
+    assert child.returncode == 1
+    assert "stopped (interrupted)" in said
+    assert "Traceback" not in said
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
+    assert 6 <= summary["overall"]["counts"]["requests"] < 45
+    assert not summary["published"]
