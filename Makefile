@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 DEMO ?= out/demo
 
-.PHONY: help setup demo test test-mirror test-peers check format lint types arch wheel
+.PHONY: help setup demo test test-mirror test-peers release check format lint types arch wheel
 
 help: ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
@@ -37,8 +37,9 @@ test: setup ## Run every test that needs no other engine or environment.
 test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
 	$(BIN)/python -m pytest -m heavy tests/mirror
 
-test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready ## Run aiperf's and vLLM's own code on exported files (installs 4 GB).
+test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
 	SPEEDBENCH_AIPERF_PYTHON=.venv-aiperf/bin/python SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python \
+		SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
 		$(BIN)/python -m pytest -m peers
 
 # An environment of another project's own, as its list of pins says.
@@ -46,6 +47,21 @@ test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready ## Run aiperf's and vLLM
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-deps --requirement $<
 	touch $@
+
+RECIPE ?= v1
+OUT ?= out/$(RECIPE)
+
+# Checked first, since a build takes hours: token and its right, version, terms of the sources, pins, key.
+release: setup ## Build, verify and push: REPO=org/name VERSION=x.y.z [RECIPE=v1 OUT=out/v1]; DRY_RUN=1 only says what stands in the way.
+	@test -n "$(REPO)" -a -n "$(VERSION)" || { echo "usage: make release REPO=org/name VERSION=x.y.z [DRY_RUN=1]" >&2; exit 2; }
+ifeq ($(DRY_RUN),1)
+	$(BIN)/speedbench release $(OUT)/dist --repo $(REPO) --version $(VERSION) --dry-run
+else
+	$(BIN)/speedbench release $(OUT)/dist --repo $(REPO) --version $(VERSION) --before-build $(RECIPE)
+	$(BIN)/speedbench build $(RECIPE) --out $(OUT)
+	$(BIN)/speedbench verify $(OUT)/dist
+	$(BIN)/speedbench release $(OUT)/dist --repo $(REPO) --version $(VERSION)
+endif
 
 check: lint types arch test ## Format, lint, types, import contracts and tests.
 
