@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench.client.drive import Driver, Task
-from bench.client.messages import WorkerPlan, WorkerReport
+from bench.client.messages import WorkerPlan
 from bench.client.pool import WorkerPool, spread
 from bench.engines.base import Sampling
 from bench.engines.registry import ENGINES
@@ -28,6 +28,7 @@ from bench.self_audit import SelfAudit, audit_client
 from bench.split import Conversation
 from bench.trace import Trace
 from bench.transport.base import Target
+from bench.worker_report import WorkerReport
 
 CALIBRATION_COLUMNS = (
     "streams",

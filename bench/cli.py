@@ -97,12 +97,13 @@ def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json:
 @bench.command()
 @click.option("--qualitative", type=FOLDER, required=True, help="A run over the qualitative split: acceptance.")
 @click.option("--sweep", "sweep_folder", type=FOLDER, required=True, help="A sweep: step latencies.")
+@click.option("--allow", multiple=True, help="A gate that may be shut.")
 @json_option
-def predict(qualitative: Path, sweep_folder: Path, as_json: bool) -> None:
+def predict(qualitative: Path, sweep_folder: Path, allow: tuple[str, ...], as_json: bool) -> None:
     """Predict the speed-up by category, concurrency and input length, and the best draft length."""
     from bench.predict import PREDICTION_COLUMNS, predict_from
 
-    _print_rows(predict_from(qualitative, sweep_folder), PREDICTION_COLUMNS, as_json)
+    _print_rows(predict_from(qualitative, sweep_folder, allow=allow), PREDICTION_COLUMNS, as_json)
 
 
 @bench.command()

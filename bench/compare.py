@@ -20,6 +20,7 @@ from bench.statistics import paired_intervals
 
 LIKE = (
     "split.sha256",
+    "prompts_sha256",
     "chat_format_sha256",
     "config.engine.dialect",
     "config.engine.model",
@@ -64,9 +65,7 @@ def compare(first: Side, second: Side, *, allow: Collection[str] = (), by: str =
         If a gate holds one of the runs back.
     """
     for side in (first, second):
-        shut = [gate["name"] for gate in side.summary["gates"] if gate["name"] not in allow]
-        if shut:
-            raise UnpublishedFigure(f"{side.name}: held back by {', '.join(shut)}; see its summary")
+        refuse_unpublished(side.name, [gate["name"] for gate in side.summary["gates"]], allow)
     _refuse_unlike(first, second, allow)
     return {
         "first": first.name,
@@ -80,6 +79,19 @@ def compare(first: Side, second: Side, *, allow: Collection[str] = (), by: str =
             for value, (a, b) in _both(first.requests, second.requests, by).items()
         },
     }
+
+
+def refuse_unpublished(name: str, gates: Collection[str], allow: Collection[str]) -> None:
+    """Refuse a result that a gate holds back, unless the gate is allowed to be shut.
+
+    Raises
+    ------
+    UnpublishedFigure
+        With the gates.
+    """
+    shut = [gate for gate in gates if gate not in allow]
+    if shut:
+        raise UnpublishedFigure(f"{name}: held back by {', '.join(shut)}; see its summary.json, or --allow it")
 
 
 def _refuse_unlike(first: Side, second: Side, allow: Collection[str]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bench.acceptance import Acceptance, EngineTotals, engine_totals, normal_form
+from bench.acceptance import Acceptance
 from bench.answer import Answer, Chunk
 from bench.engines.base import Engine, parse_answer
+from bench.evidence import EngineTotals, engine_totals, normal_form
 from bench.trace import Reads, Trace
 
 NS = 1e-9

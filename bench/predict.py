@@ -7,7 +7,7 @@ rates of a run with at least k drafts, if the drafter proposes the same first k 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.compare import refuse_unpublished
 from bench.errors import BenchError
 from bench.figures.base import all_samples
 from bench.figures.latency import StepLatency, UserThroughput
 from bench.measured import Measured, by_conversation
 from bench.results import RunFolder
-from bench.runner import read_measured
+from bench.runner import read_measured, read_side
+from bench.slices import sliced
 from bench.statistics import LEVEL, RESAMPLES, resampled_weights
 from bench.sweep import read_sweep
 
@@ -133,32 +135,44 @@ def _mark_best(rows: list[dict[str, Any]]) -> None:
         row["best"] = row["speed_up"] == best[row["category"], row["config"], row["concurrency"]]
 
 
-def predict_from(qualitative: Path, sweep: Path) -> list[dict[str, Any]]:
+def predict_from(qualitative: Path, sweep: Path, *, allow: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return the predictions of a finished run and a finished sweep, beside what the sweep measured.
+
+    Parameters
+    ----------
+    allow
+        Gates that may be shut.
 
     Raises
     ------
     BenchError
         If the run tells no histogram, or the sweep has no baseline without speculation.
+    UnpublishedFigure
+        If a gate holds the run or a point back.
     """
-    config, requests = read_measured(RunFolder(qualitative))
-    groups = dict[str, list[Measured]]()
-    for request in requests:
-        groups.setdefault(request.trace.slices.get("category", ""), []).append(request)
-    k = config.engine.draft_length or max(
-        (len(m.acceptance.histogram) - 1 for m in requests if m.acceptance and m.acceptance.histogram), default=0
-    )
-    categories = {name: survival_matrix(group, k) for name, group in groups.items()}
-    categories = {name: survival for name, survival in categories.items() if len(survival)}
+    side = read_side(qualitative)
+    refuse_unpublished(side.name, [gate["name"] for gate in side.summary["gates"]], allow)
+    categories = _survival_by_category(side.requests)
     if not categories:
         raise BenchError(f"{qualitative}: tells no acceptance by position")
-    points = [(row, read_measured(RunFolder(Path(row["path"])))[1]) for row in read_sweep(sweep)]
+    rows = read_sweep(sweep)
+    for row in rows:
+        refuse_unpublished(row["path"], row["gates"], allow)
+    points = [(row, read_measured(RunFolder(Path(row["path"])))[1]) for row in rows]
     cells = [_cell(row, measured) for row, measured in points]
     if not any(cell.draft_length == 0 for cell in cells):
         raise BenchError(f"{sweep}: no point without speculation (draft_length = 0) to predict from")
-    rows = predict_cells(categories, [cell for cell in cells if len(cell.step_latencies_s)])
-    _set_measured(rows, points)
-    return rows
+    predicted = predict_cells(categories, [cell for cell in cells if len(cell.step_latencies_s)])
+    _set_measured(predicted, points)
+    return predicted
+
+
+def _survival_by_category(requests: Sequence[Measured]) -> dict[str, Floats]:
+    depths = [len(m.acceptance.histogram) - 1 for m in requests if m.acceptance and m.acceptance.histogram]
+    groups = {
+        name: survival_matrix(group, max(depths, default=0)) for name, group in sliced(requests, "category").items()
+    }
+    return {name: survival for name, survival in groups.items() if len(survival)}
 
 
 def _cell(row: Mapping[str, Any], measured: Sequence[Measured]) -> Cell:

@@ -7,12 +7,12 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from bench.acceptance import engine_totals, normal_form
 from bench.answer import Answer
 from bench.config import BenchConfig
 from bench.engines.base import Engine, parse_answer
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError, EngineError
+from bench.evidence import engine_totals, normal_form
 from bench.prompts import Composer, load_chat_format
 from bench.server import read_counters, read_info, route_url
 from bench.split import Conversation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,8 +12,9 @@ import orjson
 
 from bench.errors import BenchError
 from bench.trace import Trace
+from bench.worker_report import WorkerReport
 
-TRACES, RUN, SUMMARY = "traces.jsonl", "run.json", "summary.json"
+TRACES, WORKERS, RUN, SUMMARY = "traces.jsonl", "workers.jsonl", "run.json", "summary.json"
 
 
 class RunFolder:
@@ -37,6 +38,17 @@ class RunFolder:
             raise ValueError("the run folder must be open to append to it")
         self._stream.write(orjson.dumps(trace.to_json()) + b"\n")
         self._stream.flush()
+
+    def append_reports(self, reports: Sequence[WorkerReport]) -> None:
+        """Write how the workers of one pass fared."""
+        with (self.root / WORKERS).open("ab") as stream:
+            stream.writelines(orjson.dumps(report.to_json()) + b"\n" for report in reports)
+
+    def reports(self) -> list[WorkerReport]:
+        """Return how the workers of every pass fared; those of a pass that was killed are not known."""
+        path = self.root / WORKERS
+        lines = path.read_bytes().splitlines() if path.is_file() else []
+        return [WorkerReport.from_json(orjson.loads(line)) for line in lines]
 
     def close(self) -> None:
         """Close the traces."""

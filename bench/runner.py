@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from bench.answer import Answer
 from bench.client.drive import Bounds, Driver, Task
-from bench.client.messages import WorkerPlan, WorkerReport
+from bench.client.messages import WorkerPlan
 from bench.client.pool import WorkerPool, spread
 from bench.compare import Side
 from bench.config import BenchConfig
@@ -27,7 +28,7 @@ from bench.figures.base import Context
 from bench.gates import shut_gates
 from bench.measured import Measured, measure
 from bench.probe import find_engine, make_composer, make_target, probe
-from bench.prompts import Composer, write_bodies, write_prompts
+from bench.prompts import Composer, Prompt, write_bodies, write_prompts
 from bench.results import RUN, SUMMARY, RunFolder, latest_attempts
 from bench.schedule import constant_offsets, gamma_offsets, poisson_offsets, trace_offsets
 from bench.self_audit import audit_client
@@ -55,7 +56,7 @@ class Session:
     composer: Composer
     target: Target
     folder: RunFolder
-    reports: list[WorkerReport] = field(default_factory=list)
+    prompts: Mapping[str, Prompt]
     stopped: str = ""
     stagger_s: float = 0.0
 
@@ -80,11 +81,15 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
     _refuse_other_run(folder, config)
     out.mkdir(parents=True, exist_ok=True)
     with running_server(config.engine.serve, config.engine.url, out / "server.log"):
-        composer = make_composer(config, engine, config.digest()[:12] if config.load.cache == "cold" else "")
+        # A salt of this very invocation: a run that is resumed, or repeated, must not meet its own prompts in a cache.
+        salt = f"{config.digest()[:12]}-{time.perf_counter_ns():x}" if config.load.cache == "cold" else ""
+        composer = make_composer(config, engine, salt)
         target = make_target(config, engine)
         probed = probe(config, engine, composer, target)
-        folder.write_json(RUN, _describe(config, split, composer, probed))
-        session = Session(config, engine, split, composer, target, folder)
+        prompts = {c.question_id: composer.first(c) for c in split.conversations}
+        digest = write_prompts(out, list(prompts.values()))
+        folder.write_json(RUN, _describe(config, split, composer, probed) | {"prompts_sha256": digest})
+        session = Session(config, engine, split, composer, target, folder, prompts)
         with closing(folder):
             folder.open()
             counters, energy_j = _all_passes(session, progress, retry_failed=retry_failed)
@@ -159,7 +164,7 @@ def _tasks(session: Session, repeat: int, *, retry_failed: bool) -> tuple[list[T
             if (failed and not retry_failed) or (not failed and trace.turn + 1 == trace.num_turns):
                 done.add(trace.conversation_id)
     left = [c for c in session.split.conversations if c.question_id not in done]
-    tasks = [Task(c, session.composer.first(c), repeat, attempts.get(c.question_id, 0)) for c in left]
+    tasks = [Task(c, session.prompts[c.question_id], repeat, attempts.get(c.question_id, 0)) for c in left]
     return tasks, len(done)
 
 
@@ -182,7 +187,6 @@ def _warm_up(session: Session) -> None:
     if driver.stopped:
         session.stopped = f"warm-up: {driver.stopped}"
     session.stagger_s = min(float(np.mean(times)), MAX_STAGGER_S) if times else 0.0
-    session.reports.clear()
 
 
 def _one_pass(session: Session, tasks: list[Task], progress: Progress) -> None:
@@ -227,12 +231,9 @@ def _drive(
     streams = closed or min(len(tasks), 512)
     bounds = Bounds(limits.max_consecutive_failures, limits.max_run_s)
     with _scratch(session) as scratch:
-        folder = Path(scratch)
-        if not tasks[0].warmup:
-            write_prompts(session.folder.root, [task.prompt for task in tasks])
         keys = [f"{task.conversation.question_id}-{task.repeat}" for task in tasks]
         encoded = [session.composer.body(task.prompt, key) for task, key in zip(tasks, keys, strict=True)]
-        bodies, offsets_file = write_bodies(folder, encoded)
+        bodies, offsets_file = write_bodies(Path(scratch), encoded)
         stagger = session.stagger_s if closed else 0.0
         plan = WorkerPlan(
             0, session.target, config.client.transport, bodies, offsets_file, 0, 0, 0, stagger, min(streams, len(tasks))
@@ -241,7 +242,9 @@ def _drive(
         with WorkerPool(spread(plan, min(workers, len(tasks)), min(closed, len(tasks)))) as pool:
             driver = Driver(pool, session.composer, tasks, record, progress, bounds)
             driver.scheduled(offsets) if offsets is not None else driver.closed(min(closed, len(tasks)))
-            session.reports += pool.stop()
+            reports = pool.stop()
+    if not tasks[0].warmup:
+        session.folder.append_reports(reports)
     return driver
 
 
@@ -254,7 +257,7 @@ def summarise_run(session: Session, counters: CounterDelta | None, energy_j: flo
     config = session.config
     traces = [trace for trace in latest_attempts(session.folder.traces()) if not trace.warmup]
     measured = [measure(trace, session.engine, draft_length=config.engine.draft_length) for trace in traces]
-    audit = audit_client(measured, session.reports)
+    audit = audit_client(measured, session.folder.reports())
     gates = shut_gates(measured, config, session.split, audit, counters, session.stopped)
     chosen, evidence = choose_evidence(measured, config.limits.min_coverage)
     context = _context(config, counters, energy_j)

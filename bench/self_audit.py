@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.client.messages import WorkerReport
 from bench.figures.base import all_samples
 from bench.figures.latency import StepLatency, TimeToFirstToken
 from bench.measured import NS, Measured
+from bench.worker_report import WorkerReport
 
 MAX_DISPATCH_S = 0.005
 MAX_DISPATCH_SHARE_OF_TTFT = 0.02

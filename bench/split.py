@@ -73,6 +73,9 @@ def load_split(data: DataConfig) -> Split:
     rows = _rows(data)
     if not rows:
         raise BenchError(f"{data.path}: no rows")
+    twice = [name for name, n in Counter(row.question_id for row in rows).items() if n > 1]
+    if twice:
+        raise BenchError(f"{data.path}: question_id {twice[0]!r} stands in two rows; give each row its own")
     total = Counter(row.slices["category"] for row in rows)
     withheld = tuple(row.question_id for row in rows if is_placeholder(row.turns))
     if withheld and not data.allow_partial:

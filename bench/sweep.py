@@ -123,5 +123,6 @@ def _row(path: Path) -> dict[str, Any]:
         "step_latency_s": figures["step_latency_s"]["mean"],
         "acceptance_length": summary["overall"]["headline"]["acceptance_length"]["value"],
         "published": summary["published"],
+        "gates": [gate["name"] for gate in summary["gates"]],
         "synthetic_prompts": summary["synthetic_prompts"],
     }

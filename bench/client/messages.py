@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.transport.base import Reading, Target
@@ -80,22 +79,3 @@ class Finished:
     intended_ns: int
     dispatch_ns: int
     reading: Reading
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """How the worker itself fared.
-
-    Attributes
-    ----------
-    cpu_s, wall_s
-        CPU time and wall time between `Go` and the end, s.
-    loop_lag_ns
-        By how much a timer of the loop was late, ns, sampled through the run.
-    """
-
-    worker: int
-    cpu_s: float
-    wall_s: float
-    loop_lag_ns: array[int] = field(default_factory=lambda: array("q"))
-    error: str = ""

@@ -10,9 +10,10 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from bench.client.messages import Finished, Go, NextTurn, Ready, Start, Stop, WorkerPlan, WorkerReport
+from bench.client.messages import Finished, Go, NextTurn, Ready, Start, Stop, WorkerPlan
 from bench.client.worker import run_worker
 from bench.errors import BenchError
+from bench.worker_report import WorkerReport
 
 READY_S = 60.0
 STOP_S = 10.0
@@ -28,6 +29,7 @@ class WorkerPool:
         self._owner: dict[int, int] = {}
         self._load = [0] * len(plans)
         self._slots = [max(plan.slots, 1) for plan in plans]
+        self._stopped = False
         self.reports: dict[int, WorkerReport] = {}
         for plan in plans:
             ours, theirs = context.Pipe()
@@ -110,6 +112,12 @@ class WorkerPool:
 
     def stop(self) -> list[WorkerReport]:
         """Stop every worker and return how each fared; one that does not answer is ended by force."""
+        if not self._stopped:
+            self._stopped = True
+            self._stop()
+        return [self.reports[i] for i in sorted(self.reports)]
+
+    def _stop(self) -> None:
         for pipe in self._pipes:
             with suppress(OSError):
                 pipe.send(Stop())
@@ -132,7 +140,6 @@ class WorkerPool:
                 process.join()
         for pipe in self._pipes:
             pipe.close()
-        return [self.reports[i] for i in sorted(self.reports)]
 
 
 def spread(plan: WorkerPlan, workers: int, concurrency: int) -> list[WorkerPlan]:

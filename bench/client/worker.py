@@ -14,10 +14,11 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from bench.client.messages import Finished, Go, NextTurn, Ready, Start, Stop, WorkerPlan, WorkerReport
+from bench.client.messages import Finished, Go, NextTurn, Ready, Start, Stop, WorkerPlan
 from bench.transport.base import Transport
 from bench.transport.open_files import raise_open_files
 from bench.transport.registry import make_transport
+from bench.worker_report import WorkerReport
 
 LAG_SAMPLE_S = 0.02
 

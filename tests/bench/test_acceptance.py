@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.acceptance import Acceptance, Step, clipped_steps, engine_totals, from_steps, normal_form, pooled
+from bench.acceptance import Acceptance, Step, from_steps, pooled
 from bench.answer import Answer, Chunk, SpecCounters, Usage
+from bench.evidence import clipped_steps, engine_totals, normal_form
 
 
 def answer(*lengths: int, spec: SpecCounters | None = None, ids: bool = True) -> Answer:

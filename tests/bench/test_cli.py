@@ -188,9 +188,8 @@ def test_a_sweep_and_one_run_predict_the_speed_up_of_every_category(served, writ
         call("run", written(c.url, "qualitative", data="first_turn_only = true"), "--out", tmp_path / "run", "--json")
     assert len(points) == 6
     assert all(point["speed_up"] == 1.0 for point in points if point["draft_length"] == 0)
-    rows = json.loads(
-        call("predict", "--qualitative", tmp_path / "run", "--sweep", tmp_path / "sweep", "--json").stdout
-    )
+    command = ("predict", "--qualitative", tmp_path / "run", "--sweep", tmp_path / "sweep", "--allow", "client")
+    rows = json.loads(call(*command, "--json").stdout)
     assert len(rows) == 3 * 2 * 2
     assert {row["category"] for row in rows} == {"math", "roleplay", "writing"}
     for row in rows:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from bench.acceptance import normal_form
 from bench.engines.base import Ask, Sampling, encode, parse_answer
 from bench.engines.registry import ENGINES
+from bench.evidence import normal_form
 from bench.sse import parse_events
 from bench.trace import Reads, Trace
 

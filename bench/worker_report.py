@@ -1,0 +1,42 @@
+"""How one worker of the client fared. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """How the worker itself fared.
+
+    Attributes
+    ----------
+    cpu_s, wall_s
+        CPU time and wall time between `Go` and the end, s.
+    loop_lag_ns
+        By how much a timer of the loop was late, ns, sampled through the run.
+    """
+
+    worker: int
+    cpu_s: float
+    wall_s: float
+    loop_lag_ns: array[int] = field(default_factory=lambda: array("q"))
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "worker": self.worker,
+            "cpu_s": self.cpu_s,
+            "wall_s": self.wall_s,
+            "loop_lag_ns": list(self.loop_lag_ns),
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> WorkerReport:
+        """Return the report that `to_json` wrote."""
+        return cls(**{**values, "loop_lag_ns": array("q", values["loop_lag_ns"])})
