@@ -52,36 +52,37 @@ def render_page(title: str, lead: str, sections: Sequence[Section], figures: Seq
     figures
         Name and value of the few numbers that a reader wants first.
     """
-    page = _environment().get_template("page.html.jinja")
+    page = environment().get_template("page.html.jinja")
     return page.render(title=title, lead=lead, sections=sections, figures=figures) + "\n"
 
 
 def highlighted(text: str, begin: int, end: int) -> Markup:
     """Return a text with one stretch marked, in its own direction of writing, control characters made visible."""
-    before, match, after = (escape(_visible(part)) for part in (text[:begin], text[begin:end], text[end:]))
+    before, match, after = (escape(visible(part)) for part in (text[:begin], text[begin:end], text[end:]))
     return Markup('<bdi class="quote">{}<mark>{}</mark>{}</bdi>').format(before, match, after)
 
 
 def quoted(text: str) -> Markup:
     """Return a text in its own direction of writing, control characters made visible."""
-    return Markup('<bdi class="quote">{}</bdi>').format(escape(_visible(text)))
+    return Markup('<bdi class="quote">{}</bdi>').format(escape(visible(text)))
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """Return a text without overrides of its direction, other control characters shown as one sign."""
     # Overrides of direction could make a quotation read as something else; other controls are not HTML.
     return "".join(c if c >= " " or c in "\n\t" else "\ufffd" for c in text if c not in _DIRECTION)
 
 
 def _shown(value: Any) -> Any:
-    return _visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    # Every value is escaped; Markup made above is the one exception.
+def environment() -> jinja2.Environment:
+    """Return the templates of the pages; every value in them is escaped, `Markup` apart."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("cards", "templates"),
         autoescape=True,

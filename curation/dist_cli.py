@@ -1,4 +1,4 @@
-"""`speedbench fill`, `export` and `diff`: what users of a published DIST call."""
+"""`speedbench fill`, `export`, `diff` and `explore`: what users and reviewers of a DIST call."""
 
 from __future__ import annotations
 
@@ -94,3 +94,24 @@ def diff(old: str, new: str, version: str, as_json: bool) -> None:
         return
     print_rows(summary_rows(found), as_json=False)
     click.echo(f"\nstep: {found.step}\n\n{entry}", nl=False)
+
+
+@click.command()
+@click.argument("dist")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The page, an HTML file.")
+@json_option
+def explore(dist: str, out: Path, as_json: bool) -> None:
+    """Write one page to read and judge the rows of DIST: filters, search, neighbours, what was dropped, pictures.
+
+    The page needs no other file and no network. Of a build (OUT/dist or OUT/full) it shows the pool and the ledger
+    too.
+    """
+    from dataclasses import asdict
+
+    from curation.explore import explore_dist
+
+    explored = explore_dist(dist, out)
+    for note in explored.notes:
+        click.echo(note, err=True)
+    click.echo(f"{explored.num_rows:,} rows, {explored.num_bytes / 1e6:,.1f} MB", err=True)
+    click.echo(json.dumps({"page": str(out), **asdict(explored)}) if as_json else str(out))

@@ -20,7 +20,7 @@ from sources.base import DIFFICULTIES, SourceSpec
 
 _CARD_TYPES = {pa.string(): "string", pa.bool_(): "bool", pa.int32(): "int32"}
 _SMALL = ["category", "difficulty", "multiturn", "text_status", "num_tokens", "record_ids"]
-_EXAMPLE_CHARS = 64
+_EXAMPLE_CHARS = 40
 
 
 def config_facts(

@@ -21,6 +21,7 @@ COMMANDS = {
     "release": ("curation.release.cli:release", "Push a verified DIST to the Hub: one commit, one tag."),
     "export": ("curation.dist_cli:export", "Write the prompts in the form that other tools read."),
     "diff": ("curation.dist_cli:diff", "Say what differs between two releases, and the version step that follows."),
+    "explore": ("curation.dist_cli:explore", "Write one page on which the rows can be read and judged."),
     "audit": ("curation.audit.cli:audit", "Look for the benchmark's prompts in a training corpus."),
     "bench": ("bench.cli:bench", "Measure speculative decoding on an inference engine."),
 }
