@@ -70,3 +70,24 @@ def test_the_digest_is_of_the_rows_that_are_sent(withheld):
     whole, first = load_split(data), load_split(data.model_copy(update={"first_turn_only": True}))
     assert whole.sha256 != first.sha256
     assert all(len(c.turns) == 1 for c in first.conversations)
+
+
+def test_two_rows_of_one_id_are_refused(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question_id": "a", "prompt": "x"}\n{"question_id": "a", "prompt": "y"}\n', "utf-8")
+    with pytest.raises(BenchError, match="'a' stands in two rows"):
+        load_split(DataConfig(format="jsonl", path=str(path)))
+
+
+def test_a_dist_is_read_with_its_slices(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "data").mkdir()
+    row = {"question_id": "a", "category": "low_entropy", "sub_category": "", "turns": ["x"], "source": "s"}
+    row |= {"src_id": "1", "difficulty": "", "multiturn": False}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "data" / "throughput_8k.parquet")
+    (conversation,) = load_split(DataConfig(path=str(tmp_path), config="throughput_8k")).conversations
+    assert conversation.slices["isl"] == "8k"
+    assert conversation.slices["tier"] == "low_entropy"
+    assert conversation.slices["multiturn"] == "false"
