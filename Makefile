@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 DEMO ?= out/demo
 
-.PHONY: help setup demo test test-mirror test-peers release check format lint types arch wheel
+.PHONY: help setup demo test test-mirror test-browser test-peers golden release check format lint types arch wheel
 
 help: ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
@@ -41,6 +41,13 @@ test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-datasets36/.ready 
 	SPEEDBENCH_AIPERF_PYTHON=.venv-aiperf/bin/python SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python \
 		SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
 		$(BIN)/python -m pytest -m peers
+
+test-browser: setup ## Open the pages in headless chromium (installed by apt-get where it is absent, which needs root).
+	command -v chromium >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pytest -m browser tests/browser
+
+golden: setup ## Write the golden files of the card anew; read the difference before you commit it.
+	$(BIN)/python -m tests.cards.golden_files
 
 # An environment of another project's own, as its list of pins says.
 .venv-%/.ready: tests/peers/%.txt
