@@ -25,6 +25,7 @@ class SimRequest:
     max_tokens: int
     ignore_eos: bool
     salted: bool
+    running_usage: bool = False
 
 
 @dataclass(slots=True)
@@ -105,18 +106,24 @@ class VllmDialect:
         else:
             ids = _prompt(body, "token_ids" if path.endswith("generate") else "prompt")
         eos = bool(sampling.get("ignore_eos"))
-        return SimRequest(path, ids, int(sampling.get("max_tokens", 16)), eos, "cache_salt" in body)
+        running = bool((body.get("stream_options") or {}).get("continuous_usage_stats"))
+        return SimRequest(path, ids, int(sampling.get("max_tokens", 16)), eos, "cache_salt" in body, running)
 
     def step(self, stream: SimStream) -> bytes:
-        """Return one chunk of a step's ids."""
+        """Return one chunk of a step's ids; the first says the prompt's too."""
         chat = stream.request.path.endswith("chat/completions")
         first, reasoning = stream.sent == 0, stream.sent < stream.answer.num_reasoning
         ids, last = stream.take()
-        text = decode(ids)
-        choice: dict[str, Any] = {"index": 0}
-        choice |= {"delta": {"reasoning" if reasoning else "content": text}} if chat else {"text": text}
-        choice |= {"logprobs": None, "finish_reason": stream.answer.finish_reason if last else None, "token_ids": ids}
+        piece = {"delta": {"reasoning" if reasoning else "content": decode(ids)}} if chat else {"text": decode(ids)}
+        choice: dict[str, Any] = {"index": 0, **piece, "logprobs": None, "finish_reason": None, "stop_reason": None}
+        choice["token_ids"] = ids
+        if last:
+            choice["finish_reason"] = stream.answer.finish_reason
+        if first and not chat:
+            choice["prompt_token_ids"] = stream.request.prompt_ids
         value = {"id": "sim", "object": "text_completion", "created": 0, "model": "sim", "choices": [choice]}
+        if stream.request.running_usage:
+            value["usage"] = _usage(stream)
         role: dict[str, Any] = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
         return (event({"choices": [role]}) if chat and first else b"") + event(value)
 

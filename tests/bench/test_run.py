@@ -311,3 +311,14 @@ def test_an_interrupt_stops_cleanly_with_what_there_is(served, process, rows, to
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     assert 6 <= summary["overall"]["counts"]["requests"] < 45
     assert not summary["published"]
+
+
+def test_reasoning_and_answer_have_acceptance_lengths_of_their_own(served, configured, process, tmp_path):
+    thinking = replace(process, reasoning_share=0.5)
+    with served(Simulation("vllm", thinking)) as simulator:
+        config = configured(simulator.url, "vllm-chat", data={"first_turn_only": True})
+        summary = run(config, tmp_path / "run", quiet)
+    figures = summary["overall"]["figures"]
+    kinds = [figures[f"acceptance_length_{kind}"]["pooled"] for kind in ("reasoning", "answer")]
+    whole = figures["acceptance_length"]["pooled"]
+    assert min(kinds) <= whole <= max(kinds)
