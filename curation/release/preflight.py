@@ -21,6 +21,7 @@ from curation.release.plan import (
 )
 from curation.release.remote import Remote, State
 from curation.verify.base import Fault, Subject, open_subject
+from curation.verify.build import LOCK
 from curation.verify.registry import verify_subject
 from sources.base import SourceSpec
 from sources.errors import Refusal
@@ -49,14 +50,16 @@ def preflight(dist: str, remote: Remote, version: str) -> Preflight:
     except DistError as error:
         found.refusals.append(str(error))
         return found
-    if (subject.manifest or {}).get("origin") != "hub" and subject.recipe is not None:
-        # It has to be built again, so what a build needs is in the way too.
-        found.refusals += build_refusals(subject.recipe)
+    # One of a mirror has to be built again, so what a build needs is in the way too.
+    to_build = None if (subject.manifest or {}).get("origin") == "hub" else subject.recipe
+    if to_build is not None:
+        found.refusals += build_refusals(to_build, subject.lock)
     if state is not None:
         _make_plan(found, subject, remote, version, state)
     overlay = found.plan.overlay if found.plan else {}
     verification = verify_subject(Subject(subject.folder, overlay, False, subject.specs, subject.lock))
-    found.refusals += fault_lines(verification.faults)
+    faults = [fault for fault in verification.faults if to_build is None or fault.file != LOCK]  # pins: said above
+    found.refusals += fault_lines(faults)
     return found
 
 
@@ -83,10 +86,10 @@ def build_refusals(recipe: Recipe, lock: Lock | None = None) -> list[str]:
 
     lock = load_lock() if lock is None else lock
     specs = recipe_specs(recipe)
-    pins = [(spec.name, missing_pins(spec, lock)) for spec in specs]
-    refusals = [
-        f"{name}: not pinned: {', '.join(missing)}; run: speedbench sources lock" for name, missing in pins if missing
-    ]
+    unpinned = [spec.name for spec in specs if missing_pins(spec, lock)]
+    refusals = []
+    if unpinned:
+        refusals.append(f"{len(unpinned)} sources are not pinned: {', '.join(unpinned)}; run: speedbench sources lock")
     closed = [a for a in check_access(specs, HubOrigin(lock=lock)) if not a.is_readable]
     for (reason, remedy), group in groupby(
         sorted(closed, key=lambda a: (a.reason, a.remedy)), lambda a: (a.reason, a.remedy)

@@ -52,7 +52,7 @@ def push(remote: Remote, plan: Plan, *, wait: Wait = time.sleep) -> Pushed:
         except Unsettled as trouble:
             wait_s = max(trouble.wait_s, FIRST_WAIT_S * 2 ** (attempt - 1))
             if attempt == ATTEMPTS or wait_s > LONGEST_WAIT_S:
-                raise ReleaseError(f"{trouble}; nothing is half done, run the same command again") from None
+                raise ReleaseError(f"{trouble}; nothing is half done, the same command goes on from here") from None
             logger.info("%s, trying again in %.0f s", trouble, wait_s)
             wait(wait_s)
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -72,7 +72,7 @@ def _advance(remote: Remote, plan: Plan) -> Pushed:
     remote.tag(plan.tag, revision)
     after = remote.state()
     if after.tags.get(plan.tag) != revision:
-        raise Unsettled(f"{plan.repo}: the Hub does not list {plan.tag} yet")
+        raise Unsettled(f"{plan.repo}: the Hub does not list {plan.tag} yet; run again in a while")
     return Pushed(plan.tag, revision, is_new)
 
 

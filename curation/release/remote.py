@@ -164,11 +164,12 @@ class Remote:
         except HfHubHTTPError as error:
             raise _explained(error, what, self.repo) from None
         except ValueError as error:
-            raise ReleaseError(f"{self.repo}: {what}: {_first_line(error)}; mend it and run again") from None
+            raise ReleaseError(f"{self.repo} ({what}): {_first_line(error)}; mend it and run again") from None
         except (_HTTP_ERROR, OSError, RuntimeError) as error:
             # RuntimeError: what the client makes of an upload that broke; what broke it is its cause.
             reason = _first_line(error if error.__cause__ is None else error.__cause__)
-            raise Unsettled(f"{self.api.endpoint}: {what}: {reason}") from None
+            where = f"{self.api.endpoint} ({what})"
+            raise Unsettled(f"{where}: {reason}; check the network and HF_ENDPOINT, and run again") from None
 
 
 def _explained(error: HfHubHTTPError, what: str, repo: str) -> ReleaseError:
@@ -176,12 +177,14 @@ def _explained(error: HfHubHTTPError, what: str, repo: str) -> ReleaseError:
     status = 0 if response is None else int(response.status_code)
     if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR or not status:
         asked = "" if response is None else str(response.headers.get("Retry-After", ""))
-        return Unsettled(f"{repo}: {what}: HTTP {status}", float(asked) if asked.isdecimal() else 0.0)
+        return Unsettled(
+            f"{repo} ({what}): HTTP {status}; run again in a while", float(asked) if asked.isdecimal() else 0.0
+        )
     if status == HTTPStatus.UNAUTHORIZED:
-        return ReleaseError(f"{repo}: {what}: the token is not valid; set HF_TOKEN, or run: hf auth login")
+        return ReleaseError(f"{repo} ({what}): the token is not valid; set HF_TOKEN, or run: hf auth login")
     if status == HTTPStatus.FORBIDDEN:
-        return ReleaseError(f"{repo}: {what}: the token may not write here; use one that may")
-    return ReleaseError(f"{repo}: {what}: HTTP {status}: {_first_line(error)}; look at it and run again")
+        return ReleaseError(f"{repo} ({what}): the token may not write here; use one that may")
+    return ReleaseError(f"{repo} ({what}): HTTP {status}: {_first_line(error)}; look at it and run again")
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from sources.base import CATEGORIES, TIERS
 from sources.lock import missing_pins, source_revision
 
 MANIFEST = "../manifest.json"
+LOCK = "lock.toml"
 SPEC_BENCH_ROWS = 480
 """Six tasks of 80 questions."""
 
@@ -136,7 +137,7 @@ def _pin_faults(subject: Subject, name: str, built: Mapping[str, Any], *, is_hub
     spec, lock = subject.specs[name], subject.lock
     missing = missing_pins(spec, lock)
     if missing:
-        yield Fault("sources", "lock.toml", name, f"not pinned: {', '.join(missing)}", "run: speedbench sources lock")
+        yield Fault("sources", LOCK, name, f"not pinned: {', '.join(missing)}", "run: speedbench sources lock")
     elif built.get("revision") != source_revision(spec, lock):
         message = f"built from {str(built.get('revision'))[:12]!r}, pinned is {source_revision(spec, lock)[:12]!r}"
         yield Fault("sources", MANIFEST, name, message, _REBUILD)
