@@ -18,7 +18,24 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+EXTRA = frozenset({"aiohttp", "httptools", "orjson", "prometheus_client", "scipy", "tokenizers", "uvloop"})
+"""Packages of the extra [bench]."""
+
+
+class BenchGroup(click.Group):
+    """A group that says which extra to install where one of its packages is missing."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRA:
+                raise
+            raise BenchError(f"{error.name} is not installed; install speedbench[bench]") from None
+
+
+@click.group(cls=BenchGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def bench() -> None:
     """Measure speculative decoding on an inference engine."""
 
@@ -28,11 +45,12 @@ def bench() -> None:
 def probe(config: Path) -> None:
     """Send one request and say what the server of CONFIG tells."""
     from bench.config import load_config
-    from bench.probe import find_engine, make_composer, make_target
+    from bench.engines.registry import find_engine
+    from bench.probe import make_composer, make_target
     from bench.probe import probe as send_probe
 
     loaded = load_config(config)
-    engine = find_engine(loaded)
+    engine = find_engine(loaded.engine.dialect)
     target = make_target(loaded, engine)
     click.echo(json.dumps(send_probe(loaded, engine, make_composer(loaded, engine, "probe"), target), indent=1))
 
@@ -87,7 +105,7 @@ def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json:
     """Compare two runs over the same conversations: SECOND against FIRST, the baseline."""
     from bench.compare import compare as compare_sides
     from bench.compare_tables import comparison_rows
-    from bench.runner import read_side
+    from bench.finished import read_side
     from bench.tables import as_text
 
     result = compare_sides(read_side(first), read_side(second), allow=allow, by=by)

@@ -73,6 +73,7 @@ def compare(first: Side, second: Side, *, allow: Collection[str] = (), by: str =
         "synthetic_prompts": bool(first.summary["synthetic_prompts"] or second.summary["synthetic_prompts"]),
         "speed_up": _speed_up(first.requests, second.requests),
         "acceptance_length": [headline(AcceptanceLength(), side.requests) for side in (first, second)],
+        "acceptance_length_paired": _paired(_lengths(first.requests), _lengths(second.requests)),
         "ttft_p50_s": [_median(TimeToFirstToken(), side.requests) for side in (first, second)],
         "by": {
             value: _speed_up(a, b) | {"acceptance_length": headline(AcceptanceLength(), b)}
@@ -173,6 +174,13 @@ def _per_conversation(figure: UserThroughput | EndToEndLatency, requests: Sequen
     return {key: (categories[key], float(np.mean(values))) for key, values in samples.items() if values}
 
 
+def _lengths(requests: Sequence[Measured]) -> Values:
+    """Return the acceptance length of each conversation; none for a run that does not speculate."""
+    categories = {request.conversation: request.trace.slices.get("category", "") for request in requests}
+    values = conversation_values(AcceptanceLength(), requests)
+    return {key: (categories[key], value) for key, value in values.items()}
+
+
 def _paired(first: Values, second: Values) -> dict[str, Any] | None:
     pairs = sorted(first.keys() & second.keys())
     if not pairs:
@@ -189,8 +197,3 @@ def _paired(first: Values, second: Values) -> dict[str, Any] | None:
 def _median(figure: TimeToFirstToken, requests: Sequence[Measured]) -> float | None:
     values = all_samples(figure, requests)
     return float(np.median(values)) if len(values) else None
-
-
-def acceptance_by_conversation(requests: Sequence[Measured]) -> dict[tuple[str, int], float]:
-    """Return the acceptance length of each conversation."""
-    return conversation_values(AcceptanceLength(), requests)

@@ -19,9 +19,9 @@ from bench.compare import refuse_unpublished
 from bench.errors import BenchError
 from bench.figures.base import all_samples
 from bench.figures.latency import StepLatency, UserThroughput
+from bench.finished import read_measured, read_side
 from bench.measured import Measured, by_conversation
 from bench.results import RunFolder
-from bench.runner import read_measured, read_side
 from bench.slices import sliced
 from bench.statistics import LEVEL, RESAMPLES, resampled_weights
 from bench.sweep import read_sweep

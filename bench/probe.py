@@ -10,7 +10,6 @@ from typing import Any
 from bench.answer import Answer
 from bench.config import BenchConfig
 from bench.engines.base import Engine, parse_answer
-from bench.engines.registry import ENGINES
 from bench.errors import ConfigError, EngineError
 from bench.evidence import engine_totals, normal_form
 from bench.prompts import Composer, load_chat_format
@@ -20,20 +19,6 @@ from bench.transport.base import Target, unframe
 from bench.transport.registry import make_transport
 
 PROBE_TEXT = "Count from one to twenty in words, and then say which of them has the most letters."
-
-
-def find_engine(config: BenchConfig) -> Engine:
-    """Return the engine that a configuration names.
-
-    Raises
-    ------
-    ConfigError
-        If there is none of this name.
-    """
-    engine = ENGINES.get(config.engine.dialect)
-    if engine is None:
-        raise ConfigError(f"engine.dialect: no {config.engine.dialect!r}; known are {', '.join(ENGINES)}")
-    return engine
 
 
 def make_target(config: BenchConfig, engine: Engine) -> Target:

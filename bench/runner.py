@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,19 @@ from bench.answer import Answer
 from bench.client.drive import Bounds, Driver, Task
 from bench.client.messages import WorkerPlan
 from bench.client.pool import WorkerPool, spread
-from bench.compare import Side
 from bench.config import BenchConfig
 from bench.counters import CounterDelta, Snapshot, difference
 from bench.engines.base import Engine
+from bench.engines.registry import find_engine
 from bench.environment import EnergyMeter, describe_host
 from bench.errors import BenchError, ConfigError
-from bench.figures.base import Context
-from bench.gates import shut_gates
-from bench.measured import Measured, measure
-from bench.probe import find_engine, make_composer, make_target, probe
+from bench.finished import summarise_run
+from bench.probe import make_composer, make_target, probe
 from bench.prompts import Composer, Prompt, write_bodies, write_prompts
-from bench.results import RUN, SUMMARY, RunFolder, latest_attempts
+from bench.results import RUN, RunFolder, latest_attempts
 from bench.schedule import constant_offsets, gamma_offsets, poisson_offsets, trace_offsets
-from bench.self_audit import audit_client
 from bench.server import fetch, read_counters, route_url, running_server
 from bench.split import Conversation, Split, load_split
-from bench.summary import choose_evidence, summarise
 from bench.trace import Trace
 from bench.transport.base import Target
 
@@ -76,7 +72,7 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
     BenchError
         If the run cannot start; nothing is written then.
     """
-    engine, split = find_engine(config), load_split(config.data)
+    engine, split = find_engine(config.engine.dialect), load_split(config.data)
     folder = RunFolder(out)
     _refuse_other_run(folder, config)
     out.mkdir(parents=True, exist_ok=True)
@@ -93,7 +89,7 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
         with closing(folder):
             folder.open()
             counters, energy_j = _all_passes(session, progress, retry_failed=retry_failed)
-    return summarise_run(session, counters, energy_j)
+    return summarise_run(folder, config, split, counters, energy_j, session.stopped)
 
 
 def _refuse_other_run(folder: RunFolder, config: BenchConfig) -> None:
@@ -250,55 +246,3 @@ def _drive(
 
 def _scratch(session: Session) -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(dir=session.folder.root, prefix=".bodies-")
-
-
-def summarise_run(session: Session, counters: CounterDelta | None, energy_j: float | None) -> dict[str, Any]:
-    """Derive the summary from the traces and write it."""
-    config = session.config
-    traces = [trace for trace in latest_attempts(session.folder.traces()) if not trace.warmup]
-    measured = [measure(trace, session.engine, draft_length=config.engine.draft_length) for trace in traces]
-    audit = audit_client(measured, session.folder.reports())
-    gates = shut_gates(measured, config, session.split, audit, counters, session.stopped)
-    chosen, evidence = choose_evidence(measured, config.limits.min_coverage)
-    context = _context(config, counters, energy_j)
-    concurrency = config.load.concurrency if config.load.mode == "closed" else None
-    summary = {
-        "name": config.name,
-        "digest": config.digest(),
-        "published": not gates,
-        "gates": [{"name": gate.name, "detail": gate.detail} for gate in gates],
-        "synthetic_prompts": session.split.synthetic,
-        "synthetic_acceptance": config.engine.synthetic_acceptance,
-        "speculative": config.engine.speculative,
-        "rows": {"sent": len(session.split.conversations), "total": sum(session.split.total.values())},
-        "shortfall": session.split.shortfall(),
-        "evidence": {"source": evidence.source, "coverage": evidence.coverage, "without_counters": evidence.without},
-        "server_counters": None if counters is None else asdict(counters),
-        "client": audit.to_json(),
-        **summarise(chosen, context, concurrency),
-    }
-    session.folder.write_json(SUMMARY, summary)
-    return summary
-
-
-def _context(config: BenchConfig, counters: CounterDelta | None, energy_j: float | None) -> Context:
-    told: dict[str, float | None] = {}
-    if counters is not None and (counters.drafts is not None or counters.restarted):
-        told["engine_acceptance_length"] = counters.engine_acceptance_length()
-    return Context(None, config.engine.num_gpus, config.limits.ttft_s, config.limits.tpot_s, energy_j, told)
-
-
-def read_measured(folder: RunFolder) -> tuple[BenchConfig, list[Measured]]:
-    """Return configuration and parsed requests of a finished run, derived from its traces again."""
-    config = BenchConfig.model_validate(folder.read_json(RUN)["config"])
-    engine = find_engine(config)
-    traces = [trace for trace in latest_attempts(folder.traces()) if not trace.warmup]
-    return config, [measure(trace, engine, draft_length=config.engine.draft_length) for trace in traces]
-
-
-def read_side(path: Path) -> Side:
-    """Return a finished run as one side of a comparison, its acceptance of one kind of evidence."""
-    folder = RunFolder(path)
-    config, measured = read_measured(folder)
-    chosen, _ = choose_evidence(measured, config.limits.min_coverage)
-    return Side(str(path), folder.read_json(RUN), folder.read_json(SUMMARY), chosen)

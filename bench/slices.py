@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from bench.measured import Measured
+if TYPE_CHECKING:  # the command line takes the names alone, and must not load what parses streams
+    from bench.measured import Measured
 
 SLICES = ("category", "sub_category", "difficulty", "multiturn", "turn", "source", "isl", "tier")
 """What `--by` takes."""

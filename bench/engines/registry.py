@@ -8,6 +8,7 @@ from bench.engines.openai import OpenAIChat
 from bench.engines.sglang import SglangGenerate
 from bench.engines.trtllm import TrtllmCompletions
 from bench.engines.vllm import VllmChat, VllmCompletions, VllmGenerate
+from bench.errors import ConfigError
 
 ENGINES: dict[str, Engine] = {
     "vllm": VllmCompletions(),
@@ -19,3 +20,17 @@ ENGINES: dict[str, Engine] = {
     "openai": OpenAIChat(),
 }
 """Engine and route by the name that a configuration gives."""
+
+
+def find_engine(dialect: str) -> Engine:
+    """Return an engine by the name that a configuration gives.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of this name.
+    """
+    engine = ENGINES.get(dialect)
+    if engine is None:
+        raise ConfigError(f"engine.dialect: no {dialect!r}; known are {', '.join(ENGINES)}")
+    return engine

@@ -3,49 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol
 
 import orjson
 
 from bench.acceptance import Step
-from bench.simulator.process import SimulatedAnswer
+from bench.simulator.stream import SimRequest, SimStream
 from bench.simulator.vocabulary import decode, encode, encode_chat
 
 DONE = b"data: [DONE]\n\n"
-
-
-@dataclass(frozen=True, slots=True)
-class SimRequest:
-    """What a request asks for, whatever its words."""
-
-    path: str
-    prompt_ids: tuple[int, ...]
-    max_tokens: int
-    ignore_eos: bool
-    salted: bool
-    running_usage: bool = False
-
-
-@dataclass(slots=True)
-class SimStream:
-    """One answer on its way: how much of it was said."""
-
-    request: SimRequest
-    answer: SimulatedAnswer
-    draft_length: int
-    sent: int = 0
-    chunk: int = 0
-    cached: int = 0
-
-    def take(self) -> tuple[list[int], bool]:
-        """Return the ids of the next chunk and whether it is the last."""
-        count = self.answer.chunks[self.chunk]
-        ids = list(self.answer.ids[self.sent : self.sent + count])
-        self.sent += count
-        self.chunk += 1
-        return ids, self.chunk == len(self.answer.chunks)
 
 
 class Dialect(Protocol):

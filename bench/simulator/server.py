@@ -12,9 +12,10 @@ from typing import Any, cast
 
 import httptools
 
-from bench.simulator.dialects import DIALECTS, SimStream
+from bench.simulator.dialects import DIALECTS
 from bench.simulator.metrics import Totals, metrics_page
 from bench.simulator.process import Process, simulate_answer
+from bench.simulator.stream import SimStream
 from bench.transport.open_files import raise_open_files
 
 logger = logging.getLogger(__name__)

@@ -223,3 +223,19 @@ def test_the_simulator_can_be_run_from_the_command_line(tmp_path):
     finally:
         child.terminate()
         child.communicate()
+
+
+def test_help_needs_no_package_of_the_extra():
+    import subprocess
+
+    code = (
+        "import sys\n"
+        "for name in ('aiohttp', 'orjson', 'scipy', 'httptools', 'prometheus_client', 'numpy', 'pyarrow'):\n"
+        "    sys.modules[name] = None\n"
+        "from click.testing import CliRunner\nfrom bench.cli import bench\n"
+        "assert CliRunner().invoke(bench, ['run', '--help']).exit_code == 0\n"
+        "missing = CliRunner().invoke(bench, ['gate', '/tmp'])\n"
+        "print(repr(missing.exception))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "install speedbench[bench]" in said

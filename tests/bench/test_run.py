@@ -14,9 +14,10 @@ import pytest
 from bench.acceptance import pooled
 from bench.engines.registry import ENGINES
 from bench.errors import BenchError
+from bench.finished import read_measured
 from bench.measured import measure
 from bench.results import RunFolder, latest_attempts
-from bench.runner import read_measured, run
+from bench.runner import run
 from bench.simulator.process import Process, simulate_answer
 from bench.simulator.server import Simulation
 from bench.simulator.vocabulary import decode, encode_chat
@@ -196,7 +197,9 @@ def test_a_warm_cache_in_a_cold_run_shuts_a_gate(served, configured, process, tm
 def test_both_transports_read_the_same(served, configured, process, tmp_path):
     with served(Simulation("vllm", process)) as simulator:
         lean = run(configured(simulator.url), tmp_path / "lean", quiet)
-        pooled_ = run(configured(simulator.url, client={"transport": "aiohttp"}), tmp_path / "aiohttp", quiet)
+        pooled_ = run(
+            configured(simulator.url, client={"transport": "aiohttp", "workers": 2}), tmp_path / "aiohttp", quiet
+        )
     for name in ("acceptance_length", "tokens_per_step", "acceptance_rate"):
         assert lean["overall"]["figures"][name] == pooled_["overall"]["figures"][name]
     assert lean["overall"]["counts"] == pooled_["overall"]["counts"]
