@@ -39,7 +39,7 @@ def slice_value(request: Measured, by: str) -> str:
 
 def sliced(requests: Sequence[Measured], by: str) -> dict[str, list[Measured]]:
     """Return the requests of each value, values in sorted order, numbers by size."""
-    groups = dict[str, list[Measured]]()
+    groups: dict[str, list[Measured]] = {}
     for request in requests:
         groups.setdefault(slice_value(request, by), []).append(request)
     return {value: groups[value] for value in sorted(groups, key=_order)}
