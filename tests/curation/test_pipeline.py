@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from curation.pipeline import build_splits
 from curation.recipe import Recipe, load_recipe
 from curation.schema import LEDGER_SCHEMA, POOL_SCHEMA, SENTINEL, SPLIT_SCHEMA
 from curation.store import file_digests
+from curation.verify.registry import verify_dist
 from sources.base import CATEGORIES
 from sources.errors import SourceError
 from sources.origins import MirrorOrigin, SamplesOrigin
@@ -91,7 +93,7 @@ def test_every_record_that_was_read_is_chosen_or_accounted_for_once(built):
     assert pool.schema == POOL_SCHEMA
     manifest = json.loads((built / "manifest.json").read_text())
     rows = ledger.to_pylist()
-    dropped = [row["record_id"] for row in rows if row["stage"] not in ("read", "select")]
+    dropped = [row["record_id"] for row in rows if row["stage"] not in ("read", "embed", "select")]
     assert pool.num_rows + len(dropped) == manifest["clean"]["records"]
     assert not set(dropped) & set(pool.column("record_id").to_pylist())
     not_selected = [row for row in rows if row["stage"] == "select"]
@@ -109,6 +111,15 @@ def test_the_manifest_explains_every_file_and_every_choice(built):
     for figures in manifest["categories"].values():
         assert figures["bound"] <= figures["objective"]
         assert figures["gap"] == pytest.approx((figures["objective"] - figures["bound"]) / figures["objective"])
+
+
+def test_the_card_shows_pictures_that_are_there_and_claims_what_the_files_hold(built):
+    card = (built / "dist" / "README.md").read_text("utf-8")
+    shown = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", card)
+    assert sorted(shown) == sorted(k for k in file_digests(built / "dist") if k.endswith(".png"))
+    assert "plots/isl.png" in shown
+    assert card == (built / "full" / "README.md").read_text("utf-8")
+    assert verify_dist(built / "dist", is_local=True).faults == ()
 
 
 def test_a_second_build_with_one_worker_gives_the_same_bytes(built, tmp_path):
