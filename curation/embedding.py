@@ -83,6 +83,11 @@ def load_embedder(config: EmbedderConfig) -> Embedder:
     return EMBEDDERS[config.name](config)
 
 
+def has_vectors(embedder: Embedder, *, root: Path | None = None) -> bool:
+    """Tell whether the cache holds any vector of this embedder: without one it must be asked."""
+    return ((root or cache_root() / "vectors") / embedder.id).is_dir()
+
+
 def embed_texts(texts: Sequence[str], embedder: Embedder, *, workers: int = 1, root: Path | None = None) -> Vectors:
     """Return one vector a text, shape ``(n, dimensions)``, float32 of unit norm; all NaN for a text that has none."""
     return embed(texts, embedder, workers=workers, root=root).vectors

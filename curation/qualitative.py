@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from curation.candidates import OpenSource, chosen_sources, file_digests, open_sources, read_records, revisions
 from curation.embedders.base import Embedder
-from curation.embedding import Estimate, embed_texts, estimate, load_embedder
+from curation.embedding import Estimate, embed, estimate, has_vectors, load_embedder
 from curation.options import Book, Options
 from curation.pool import pool_table
 from curation.publish import write_config
@@ -29,6 +29,7 @@ from curation.recipe import Recipe
 from curation.reference import read_references
 from curation.rows import split_rows
 from curation.schema import POOL_SCHEMA
+from curation.stages.base import Drop
 from curation.stages.clean import cap_candidates, filter_records, normalize_records
 from curation.stages.decontaminate import decontaminate
 from curation.stages.dedup import dedup_exact, dedup_near, dedup_semantic
@@ -55,14 +56,16 @@ def build_qualitative(
     opened = open_sources(chosen_sources(recipe, QUALITATIVE), options.origin, allow_short=options.allow_short)
     reference = open_sources(REFERENCE, options.origin, allow_short=options.allow_short)
     steps = StepCache(cache_root() / "steps")
-    clean = clean_candidates(recipe, opened, options, steps)
     embedder = load_embedder(recipe.embedder)
-    vectors = embed_table(clean.table, embedder, options)
+    if not has_vectors(embedder):
+        embedder.check()  # a key that is missing is told before the work that would be for nothing
+    clean = clean_candidates(recipe, opened, options, steps)
+    vectors, shortened = embed_table(clean.table, embedder, options)
     unique = unique_candidates(recipe, clean.table, vectors, embedder, steps)
     vectors = vectors[rows_of(clean.table, unique.table)]
     chosen = choose_rows(recipe, unique.table, vectors, embedder, options, steps)
 
-    book.drops += [*clean.drops, *unique.drops, *chosen.drops]
+    book.drops += [*clean.drops, *shortened, *unique.drops, *chosen.drops]
     book.facts |= {"clean": clean.facts, "categories": (chosen.facts or {})["categories"], "embedder": embedder.id}
     book.languages.update(chosen.table.column("language").to_pylist())
     specs, pinned = {s.spec.name: s.spec for s in SOURCES.values()}, revisions([*opened, *reference])
@@ -71,7 +74,7 @@ def build_qualitative(
         if table.num_rows:
             write_config(folder, config, split_rows(table, config, specs, pinned, tokenizer), specs)
             book.configs.append(config)
-    write_pool(folder, unique.table, vectors, spec_bench, embed_table(spec_bench, embedder, options))
+    write_pool(folder, unique.table, vectors, spec_bench, embed_table(spec_bench, embedder, options)[0])
     return (*opened, *reference)
 
 
@@ -141,7 +144,9 @@ def choose_rows(
     """Return the chosen rows of every category, with the figures of their choice."""
 
     def compute() -> StepResult:
-        return select_categories(table, vectors, recipe.selection, allow_short=options.allow_short)
+        return select_categories(
+            table, vectors, recipe.selection, allow_short=options.allow_short, workers=options.num_workers
+        )
 
     key = {
         "table": table_digest(table),
@@ -157,10 +162,16 @@ def embedded_text(turns: Sequence[str]) -> str:
     return "\n\n".join(turns)
 
 
-def embed_table(table: pa.Table, embedder: Embedder, options: Options) -> Vectors:
-    """Return one vector a row of a pool table, float32 of unit norm; a row without a usable one is all NaN."""
+def embed_table(table: pa.Table, embedder: Embedder, options: Options) -> tuple[Vectors, list[Drop]]:
+    """Return one vector a row of a pool table, float32 of unit norm, and a ledger row for each text that was cut.
+
+    A row without a usable vector is all NaN; semantic dedup drops it by name.
+    """
     texts = [embedded_text(turns) for turns in table.column("turns").to_pylist()]
-    return embed_texts(texts, embedder, workers=options.num_workers)
+    embedding = embed(texts, embedder, workers=options.num_workers)
+    ids = table.column("record_id").to_pylist()
+    cut = [Drop(ids[i], "embed", "only its beginning is embedded", embedder.id) for i in embedding.report.cut]
+    return embedding.vectors, cut
 
 
 def rows_of(table: pa.Table, part: pa.Table) -> NDArray[np.int64]:

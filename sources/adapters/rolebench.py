@@ -115,7 +115,7 @@ def parse(files: Files) -> Iterator[Record | Rejected]:
             native_id = canonical_id({"question": question, "role": role})
             reason = _fault(role, question, descriptions)
             if not reason and native_id in asked:
-                reason = f"the same question to {role} was read before"
+                reason = "the same question to this role was read before"
             if reason:
                 yield row.reject(reason)
                 continue
