@@ -32,7 +32,7 @@ demo: setup ## Build the samples' splits, print their diversity, draw it.
 	@echo "              $(BIN)/python -c 'import speedbench; print(speedbench.load(\"$(DEMO)/full\", \"qualitative\")[0])'"
 
 test: setup ## Run every test that needs no other engine or environment.
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
 	$(BIN)/python -m pytest -m heavy tests/mirror

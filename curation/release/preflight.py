@@ -72,10 +72,7 @@ def preflight_build(recipe_name: str, remote: Remote, version: str) -> Preflight
     recipe = load_recipe(recipe_name)
     found.refusals += build_refusals(recipe)
     if recipe.embedder.name == "openai":
-        found.notes.append(
-            f"cost of embedding with {recipe.embedder.model}: speedbench build {recipe_name} --estimate, "
-            "once the sources are pulled"
-        )
+        found.notes.append(cost_note(recipe))
     return found
 
 
@@ -101,6 +98,23 @@ def build_refusals(recipe: Recipe, lock: Lock | None = None) -> list[str]:
             "set it, or build v1-offline"
         )
     return refusals
+
+
+def cost_note(recipe: Recipe) -> str:
+    """Say what embedding a recipe's candidates will cost; without its sources in the cache nobody can know."""
+    from curation.candidates import chosen_sources
+    from curation.options import Options
+    from curation.qualitative import estimate_qualitative
+    from sources.fetch import HubOrigin
+    from sources.registry import QUALITATIVE
+
+    origin = HubOrigin()
+    what = f"cost of embedding with {recipe.embedder.model}"
+    if not all(origin.is_cached(source.spec) for source in chosen_sources(recipe, QUALITATIVE)):
+        return f"{what}: known once the sources are here, so run this again after: speedbench pull"
+    found = estimate_qualitative(recipe, Options(origin, ("qualitative",)))
+    cost = "unknown" if found.cost_usd is None else f"about {found.cost_usd:.2f} USD"
+    return f"{what}: {cost}, {found.to_embed:,} of {found.candidates:,} texts, {found.tokens or 0:,} tokens"
 
 
 def recipe_specs(recipe: Recipe) -> list[SourceSpec]:

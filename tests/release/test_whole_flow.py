@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,8 @@ except Refusal as refusal:
     print(refusal)
 """
 
-pytestmark = pytest.mark.slow
+# One worker for all of them: the builds that they share take most of the time.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("whole flow")]
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +149,19 @@ def test_a_dry_run_prints_each_file_and_what_would_become_of_it(second: Workplac
     printed = json.loads(second.run("release", "two/dist", *RELEASE, "1.1.0", "--dry-run", "--json"))
     assert {row["change"] for row in printed} == {"none"}
     assert {row["file"] for row in printed} >= {"README.md", "CHANGELOG.md", "data/qualitative.parquet"}
+
+
+def test_before_a_build_the_cost_of_embedding_is_estimated_and_a_key_is_asked_for(second: Workplace) -> None:
+    paid = '[embedder]\nname = "openai"\nmodel = "text-embedding-3-large"\ndimensions = 3072\n'
+    (second.root / "paid.toml").write_text(f'extends = "served.toml"\nname = "paid"\n\n{paid}')
+    check = ("release", "none/dist", *RELEASE, "3.0.0", "--before-build", "paid.toml")
+    refusal = second.run(*check, status=1)
+    assert "1 refusals:\n  recipe paid: OPENAI_API_KEY is not set" in refusal
+    second.environment["OPENAI_API_KEY"] = "sk-of-nobody"
+    second.run(*check)
+    assert re.search(r"text-embedding-3-large: about 0\.\d+ USD, \d+ of \d+ texts, [\d,]+ tokens", second.output[-1])
+    assert "nothing stands in the way of paid.toml as acme/tiny v3.0.0" in second.output[-1]
+    assert "sk-of-nobody" not in second.output[-1]
 
 
 def test_the_token_is_never_printed(second: Workplace) -> None:
