@@ -10,10 +10,8 @@ from typing import Any
 from curation.audit.errors import AuditError
 from curation.audit.plan import Unit
 from curation.audit.reading import RowCounts
-from curation.audit.run import Job, UnitRunner, report
-from curation.audit.scanning import make_scanner
+from curation.audit.run import Job, UnitRunner, report, scanner_of
 from curation.kernels.audit_index import OverlapIndex
-from curation.kernels.audit_rules import RULES
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +65,7 @@ def run_unit(job: Job, index: OverlapIndex, unit: Unit) -> RowCounts:
     """Run one unit in a worker; only its counts travel back."""
     runner = _runners.get(job.out)
     if runner is None:
-        scanner = make_scanner(index, RULES[job.plan.settings["rule"]], fast=job.fast)
-        runner = _runners[job.out] = UnitRunner(job, scanner)
+        runner = _runners[job.out] = UnitRunner(job, scanner_of(job, index))
     return runner(unit)
 
 

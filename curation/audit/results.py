@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from curation.audit.errors import AuditError
 from curation.audit.index import BenchmarkIndex
 from curation.audit.plan import Plan
 from curation.audit.run import UNIT_SCHEMA, hits_path, marker_path, read_plan
-from curation.kernels.audit_index import STATUS
+from curation.kernels.audit_index import OK, STATUS, TOO_SHORT
 from curation.kernels.audit_rules import CLASSES, COMMON_DOCUMENTS, CONTAMINATED, MIN_NEAR_TOKENS
 from curation.store import write_json, write_table
 
@@ -79,16 +80,19 @@ class Results:
 
 def write_prompts(out: Path, index: BenchmarkIndex, min_tokens: int = 0) -> None:
     """Write the prompts beside the plan; `min_tokens` is the least that the rule can judge."""
-    overlap, rows = index.overlap, []
-    for owner in index.owners.to_pylist():
-        prompt = owner["prompt"]
-        status = STATUS[int(overlap.status[prompt])]
-        if status == "auditable" and overlap.num_tokens[prompt] < min_tokens:
-            status = "too_short"
-        owner.pop("src_id")
-        facts = {"num_tokens": int(overlap.num_tokens[prompt]), "words": float(overlap.units[prompt])}
-        rows.append({**owner, **facts, "status": status, "excerpt": overlap.texts[prompt][:_EXCERPT]})
-    write_table(out / "prompts.parquet", pa.Table.from_pylist(rows, schema=PROMPTS_SCHEMA))
+    overlap, owners = index.overlap, index.owners
+    prompt = owners.column("prompt").to_numpy()
+    tokens = overlap.num_tokens[prompt]
+    status = np.where((overlap.status[prompt] == OK) & (tokens < min_tokens), TOO_SHORT, overlap.status[prompt])
+    excerpts = pc.utf8_slice_codeunits(pa.array(overlap.texts[:], pa.large_string()), 0, _EXCERPT)
+    facts = {
+        "status": pa.array(STATUS).take(pa.array(status)),
+        "num_tokens": pa.array(tokens),
+        "words": pa.array(overlap.units[prompt]),
+        "excerpt": excerpts.cast(pa.string()).take(pa.array(prompt)),
+    }
+    columns = [facts[name] if name in facts else owners.column(name) for name in PROMPTS_SCHEMA.names]
+    write_table(out / "prompts.parquet", pa.Table.from_arrays(columns, schema=PROMPTS_SCHEMA))
 
 
 def merge(folders: Sequence[Path]) -> Results:
@@ -146,17 +150,19 @@ def _semantic(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def _pairs(found: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
-    units = {row["prompt"]: row["words"] for row in prompts.select(["prompt", "words"]).to_pylist()}
-    common = _common_prompts(found, units)
+    named = prompts.filter(
+        pc.is_in(prompts.column("prompt"), pa.array(sorted({hit["prompt"] for hit in found}), pa.int32()))
+    )
+    words = dict(zip(named.column("prompt").to_pylist(), named.column("words").to_pylist(), strict=True))
+    common = _common_prompts(found, words)
     owners: dict[int, list[dict[str, Any]]] = {}
-    names = ("config", "question_id", "turn", "category", "source")
-    for owner in prompts.select(["prompt", *names]).to_pylist():
+    for owner in named.select(["prompt", "config", "question_id", "turn", "category", "source"]).to_pylist():
         owners.setdefault(owner.pop("prompt"), []).append(owner)
     rows: list[dict[str, Any]] = []
     for hit in found:
         prompt, alone = hit.pop("prompt"), hit.pop("kind")
         kind = alone
-        if prompt in common and _may_be_common(kind, hit["coverage"], units[prompt]):
+        if (prompt, _commonness(alone, hit["coverage"], words[prompt])) in common:
             kind = "common_text"
         hit["longest_run"] = hit.pop("run")
         rows.extend({**hit, **owner, "class": kind, "class_alone": alone} for owner in owners[prompt])
@@ -176,19 +182,21 @@ def _unit_rows(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, An
         before += marker["rows"]
 
 
-def _may_be_common(kind: str, coverage: float, words: float) -> bool:
+def _commonness(kind: str, coverage: float, words: float) -> str:
+    """Say in which way a pair may be common text; "" if it cannot."""
     if kind in ("near", "number_variant", "partial") and coverage < 1:
-        return True
-    return kind in CONTAMINATED and words < MIN_NEAR_TOKENS
+        return "in part"
+    return "phrase" if kind in CONTAMINATED and words < MIN_NEAR_TOKENS else ""
 
 
-def _common_prompts(found: Iterable[dict[str, Any]], words: dict[int, float]) -> set[int]:
+def _common_prompts(found: Iterable[dict[str, Any]], words: dict[int, float]) -> set[tuple[int, str]]:
     """Prompts that so many documents hold in part, or as a short phrase, that no single one is evidence."""
-    documents: dict[int, set[tuple[str, int]]] = {}
+    documents: dict[tuple[int, str], set[tuple[str, int]]] = {}
     for hit in found:
-        if _may_be_common(hit["kind"], hit["coverage"], words[hit["prompt"]]):
-            documents.setdefault(hit["prompt"], set()).add((hit["file"], hit["row"]))
-    return {prompt for prompt, where in documents.items() if len(where) > COMMON_DOCUMENTS}
+        way = _commonness(hit["kind"], hit["coverage"], words[hit["prompt"]])
+        if way:
+            documents.setdefault((hit["prompt"], way), set()).add((hit["file"], hit["row"]))
+    return {key for key, where in documents.items() if len(where) > COMMON_DOCUMENTS}
 
 
 def _summary(plan: Plan, markers: Sequence[dict[str, Any]], hits: pa.Table, prompts: pa.Table) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from curation.audit.plan import CorpusFile, Plan, Unit
 from curation.audit.reading import Documents, RowCounts, read_documents
 from curation.audit.scanning import Scanner, make_scanner
 from curation.kernels.audit_classify import Hit
+from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import RULES
 from curation.store import atomic, write_json
 
@@ -110,6 +111,13 @@ def run_units(job: Job, units: Sequence[Unit], workers: int) -> None:
             report(job.plan, pending[future], future.result())
 
 
+def scanner_of(job: Job, index: OverlapIndex) -> Scanner:
+    """Return what the units of a job are scanned with."""
+    # The semantic stage looks at what the tokens almost found.
+    near_misses = bool(job.plan.settings.get("semantic"))
+    return make_scanner(index, RULES[job.plan.settings["rule"]], fast=job.fast, near_misses=near_misses)
+
+
 def report(plan: Plan, unit: Unit, counts: RowCounts) -> None:
     """Say that a unit is done."""
     path = plan.files[unit.file].path
@@ -144,10 +152,9 @@ class UnitRunner:
         self._job = job
         if scanner is None:
             index, _ = open_index(Path(job.index_folder))
-            scanner = make_scanner(index, RULES[job.plan.settings["rule"]], fast=job.fast)
+            scanner = scanner_of(job, index)
         self._scanner = scanner
-        # The semantic stage looks at what the tokens almost found.
-        self._keeps_near_misses = bool(job.plan.settings.get("semantic"))
+        self._keeps_near_misses = scanner.near_misses
 
     def __call__(self, unit: Unit) -> RowCounts:
         """Run one unit, and write its hits and marker."""

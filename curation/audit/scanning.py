@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from curation.audit.reading import Documents
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
-from curation.kernels.audit_overlap import BATCH_BYTES, keep_best, moved, scan
+from curation.kernels.audit_overlap import BATCH_BYTES, NUMPY, Kernel, Scan, keep_best, moved, scan
 from curation.kernels.audit_rules import Rule
-from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, count_characters, tokenize_batch
+from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 
 _FAST_FROM_BYTES = 48 << 20
 _SPACE_REACH = 4096
@@ -30,14 +30,17 @@ class Scanner:
         What is looked for, and how pairs are judged.
     overlap
         Bytes by which the pieces of a long document overlap: more than the longest prompt can take up.
-    tokenize
-        The numpy kernel or the compiled one.
+    kernel
+        The numpy one or the compiled one.
+    near_misses
+        Also tell pairs that no class holds (for the semantic stage).
     """
 
     index: OverlapIndex
     rule: Rule
     overlap: int
-    tokenize: Tokenizer
+    kernel: Kernel
+    near_misses: bool = False
 
     @property
     def piece(self) -> int:
@@ -55,12 +58,15 @@ class Scanner:
                 self._scan_long(texts, int(members[0]), best, num_tokens)
                 continue
             raw, offsets = _joined(texts, members, length)
-            result = scan(raw, offsets, self.index, self.rule, self.tokenize)
+            result = self._scan(raw, offsets)
             num_tokens[members] = result.num_tokens
             for hit in result.hits:
                 document = int(members[hit.document])
                 keep_best(best, moved(hit, document - hit.document))
         return [best[pair] for pair in sorted(best)], num_tokens
+
+    def _scan(self, raw: Bytes, offsets: Ints) -> Scan:
+        return scan(raw, offsets, self.index, self.rule, self.kernel, near_misses=self.near_misses)
 
     def _scan_long(self, texts: pa.Array, i: int, best: dict[tuple[int, int], Hit], num_tokens: Ints) -> None:
         raw = _bytes_of(texts, i)
@@ -68,17 +74,17 @@ class Scanner:
         for begin, end in pieces(raw, self.piece, self.overlap):
             characters += count_characters(raw[at:begin])
             at = begin
-            result = scan(raw[begin:end], np.array([0, end - begin + 1]), self.index, self.rule, self.tokenize)
+            result = self._scan(raw[begin:end], np.array([0, end - begin + 1]))
             num_tokens[i] += int(result.num_tokens[0])
             for hit in result.hits:
                 keep_best(best, moved(hit, i, characters))
 
 
-def make_scanner(index: OverlapIndex, rule: Rule, *, fast: bool) -> Scanner:
+def make_scanner(index: OverlapIndex, rule: Rule, *, fast: bool, near_misses: bool = False) -> Scanner:
     """Return a scanner with the compiled kernel or the numpy one."""
     longest = max((len(text.encode("utf-8", "replace")) for text in _longest(index)), default=0)
     # A copy may be in full width, three bytes to a letter.
-    return Scanner(index, rule, 3 * longest + 4096, _fast() if fast else tokenize_batch)
+    return Scanner(index, rule, 3 * longest + 4096, _fast() if fast else NUMPY, near_misses)
 
 
 def use_fast(num_bytes: int) -> bool:
@@ -88,10 +94,11 @@ def use_fast(num_bytes: int) -> bool:
     return num_bytes >= _FAST_FROM_BYTES and find_spec("numba") is not None
 
 
-def _fast() -> Tokenizer:
+def _fast() -> Kernel:
     from curation.kernels.audit_fast import FastTokenizer
+    from curation.kernels.audit_fast_search import find_postings
 
-    return FastTokenizer()
+    return Kernel(FastTokenizer(), find_postings)
 
 
 def _longest(index: OverlapIndex) -> Iterator[str]:

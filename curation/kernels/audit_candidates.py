@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from curation.kernels.audit_hash import shingle_hashes
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, ShingleTable
 from curation.kernels.audit_tokens import Ints, Tokens
 
 WINDOW = 2
 """A prompt is looked for in stretches of so many times its own length."""
+
+AROUND = 8
+"""Tokens before and behind a match that are looked at before the pair is considered."""
 
 PARTIAL_RUN = 13
 """Tokens in a row from which a part of a prompt is worth a comparison."""
@@ -22,11 +26,23 @@ _SHIFTS = (-3, -2, -1, 1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
-    """Shingles of a batch that are in a table: first token, key, and the token count of the shingle."""
+class Postings:
+    """Shingles that a document and a prompt share, in the order of their places; shape ``(m,)`` each.
 
+    Attributes
+    ----------
+    document, prompt
+        The pair.
+    at, position
+        First token of the shingle in the batch and in the prompt.
+    size
+        Tokens of the shingle.
+    """
+
+    document: Ints
+    prompt: Ints
     at: Ints
-    key: Ints
+    position: Ints
     size: int
 
 
@@ -64,45 +80,92 @@ class Candidates:
     end: Ints
 
 
-def find_candidates(tokens: Tokens, matches: Matches, index: OverlapIndex) -> Candidates:
-    """Return the pairs of a batch that share enough to be compared."""
-    table = index.five if matches.size == SHINGLE else index.three
-    postings = _postings(tokens, matches, table)
-    windows = _best_windows(postings, len(index.num_tokens), index.num_tokens)
-    pairs = _score(windows, matches.size)
+def find_candidates(
+    tokens: Tokens, postings: Postings, index: OverlapIndex, *, near_misses: bool = False
+) -> Candidates:
+    """Return the pairs of a batch that share enough to be compared.
+
+    Parameters
+    ----------
+    tokens, postings, index
+        The batch, the shingles that it shares with prompts, and the index.
+    near_misses
+        Keep pairs that no class can hold, but that share half of the prompt.
+    """
+    windows = _best_windows(_by_pair(postings, index), index)
+    pairs = _score(windows, postings.size)
     keep = np.flatnonzero(_worth_aligning(pairs, index))
     pairs = _rows(pairs, keep)
-    pairs = _align(pairs, _covered_tokens(windows, keep, matches.size), tokens, index)
-    return _rows(pairs, np.flatnonzero((pairs.aligned >= _MIN_ALIGNED) | _has_long_run(pairs, index)))
+    pairs = _align(pairs, _covered_tokens(windows, keep, postings.size), tokens, index)
+    half = pairs.aligned >= _MIN_ALIGNED
+    told = pairs.aligned >= index.near_share[pairs.prompt]
+    told |= (half & index.has_numbers[pairs.prompt]) | (index.stride[pairs.prompt] > 1)
+    told |= pairs.run >= (index.min_run if index.min_run < PARTIAL_RUN else index.part_length[pairs.prompt])
+    return _rows(pairs, np.flatnonzero(told | half if near_misses else told))
 
 
 def _rows(c: Candidates, rows: Ints) -> Candidates:
     return Candidates(*(getattr(c, name)[rows] for name in Candidates.__slots__))
 
 
-@dataclass(frozen=True, slots=True)
-class _Postings:
-    """Matches by prompt, in the order of document, prompt and place."""
+def find_postings(tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
+    """Look up the shingles of a batch, of both sizes, and keep those whose surroundings agree, too.
 
-    document: Ints
-    prompt: Ints
-    at: Ints
-    position: Ints
+    Most shared shingles are idioms: the same five words in another sentence. A match stays if, of the tokens up to
+    `AROUND` places before and behind it that the prompt has, `min_around` are the same in the document.
+    """
+    fives, threes = shingle_hashes(tokens.hashes)
+    return (
+        _kept(tokens, index, index.five, *index.five.look_up(fives), SHINGLE),
+        _kept(tokens, index, index.three, *index.three.look_up(threes), SHORT_SHINGLE),
+    )
 
 
-def _postings(tokens: Tokens, matches: Matches, table: ShingleTable) -> _Postings:
-    document = np.searchsorted(tokens.first, matches.at, "right") - 1
+def min_around(index: OverlapIndex) -> float:
+    """Return the share of the tokens about a match that must be the same in document and prompt."""
+    return 0.45 if index.min_run >= PARTIAL_RUN else 0.35
+
+
+def _kept(tokens: Tokens, index: OverlapIndex, table: ShingleTable, at: Ints, key: Ints, size: int) -> Postings:
+    document = np.searchsorted(tokens.first, at, "right") - 1
     # A shingle that runs over into the next document is none.
-    inside = matches.at + matches.size <= tokens.first[document + 1]
-    at, key, document = matches.at[inside], matches.key[inside], document[inside]
+    inside = at + size <= tokens.first[document + 1]
+    at, key, document = at[inside], key[inside], document[inside]
     count = table.begins[key + 1] - table.begins[key]
     source = np.repeat(np.arange(len(key)), count)
     nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
     posting = table.begins[key][source] + nth
-    prompt, position = table.prompt[posting].astype(np.int64), table.position[posting].astype(np.int64)
-    order = np.lexsort((position, at[source], prompt, document[source]))
-    source = source[order]
-    return _Postings(document[source], prompt[order], at[source], position[order])
+    found = Postings(
+        document[source],
+        table.prompt[posting].astype(np.int64),
+        at[source],
+        table.position[posting].astype(np.int64),
+        size,
+    )
+    rows = np.flatnonzero(_agrees_around(found, tokens, index))
+    return Postings(found.document[rows], found.prompt[rows], found.at[rows], found.position[rows], size)
+
+
+def _agrees_around(p: Postings, tokens: Tokens, index: OverlapIndex) -> NDArray[np.bool_]:
+    if not len(p.at) or not len(index.hashes):
+        return np.ones(len(p.at), np.bool_)
+    low, high = tokens.first[p.document], tokens.first[p.document + 1]
+    first, num_tokens = index.first[p.prompt], index.num_tokens[p.prompt]
+    same, there = np.full(len(p.at), p.size), np.full(len(p.at), p.size)
+    # A place at a time: the arrays of a batch stay in the cache, where all places at once would not.
+    for step in (*range(-AROUND, 0), *range(p.size, p.size + AROUND)):
+        j, at = p.position + step, p.at + step
+        has = (j >= 0) & (j < num_tokens)
+        there += has
+        has &= (at >= low) & (at < high)
+        same += has & (tokens.hashes.take(at, mode="clip") == index.hashes.take(first + j, mode="clip"))
+    enough: NDArray[np.bool_] = same >= min_around(index) * there
+    return enough | (index.stride[p.prompt] > 1)
+
+
+def _by_pair(p: Postings, index: OverlapIndex) -> Postings:
+    order = np.lexsort((p.position, p.at, p.document * len(index.num_tokens) + p.prompt))
+    return Postings(p.document[order], p.prompt[order], p.at[order], p.position[order], p.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +179,17 @@ class _Windows:
     position: Ints
 
 
-def _best_windows(p: _Postings, num_prompts: int, num_tokens: Ints) -> _Windows:
+def _best_windows(p: Postings, index: OverlapIndex) -> _Windows:
     """For each pair, keep the matches of the stretch that holds most of them."""
     if not len(p.at):
         empty = np.zeros(0, np.int64)
         return _Windows(empty, empty, empty, empty, empty)
-    pair = p.document * num_prompts + p.prompt
+    pair = p.document * len(index.num_tokens) + p.prompt
     starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
     group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(pair))))
     span = int(p.at.max()) + 1
     place = group * span + p.at
-    reach = WINDOW * num_tokens[p.prompt] + 2 * SHINGLE
+    reach = WINDOW * index.num_tokens[p.prompt] + 2 * SHINGLE
     end = np.searchsorted(place, np.minimum(place + reach, (group + 1) * span))
     size = end - np.arange(len(end))
     best = np.flatnonzero(size == np.maximum.reduceat(size, starts)[group])
@@ -236,11 +299,3 @@ def _align(c: Candidates, covered: tuple[Ints, Ints], tokens: Tokens, index: Ove
     aligned = np.bincount(pair, weights=there & weighted, minlength=len(n)) / weight
     aligned = np.where(index.stride[c.prompt] > 1, _sampled_share(c, index), aligned)
     return Candidates(c.document, c.prompt, c.low, c.high, c.diagonal, c.run, c.covered, aligned, begin, end)
-
-
-def find_matches(fives: NDArray[np.uint64], threes: NDArray[np.uint64], index: OverlapIndex) -> tuple[Matches, Matches]:
-    """Look up the shingles of a batch."""
-    return (
-        Matches(*index.five.look_up(fives), SHINGLE),
-        Matches(*index.three.look_up(threes), SHORT_SHINGLE),
-    )

@@ -60,9 +60,10 @@ def classify(batch: Batch, candidates: Candidates, row: int, index: OverlapIndex
     span = int(candidates.begin[row]), int(candidates.end[row])
     if pair.differs_by_numbers():
         return pair.hit("number_variant", coverage, pair.at, pair.at + pair.n)
-    if coverage >= near_coverage(pair.num_weighted):
+    size = (pair.num_weighted, float(index.units[pair.prompt]), pair.n)
+    if coverage >= near_coverage(*size):
         return pair.hit("near", coverage, *span)
-    if pair.run >= partial_run(pair.num_weighted, float(index.units[pair.prompt]), pair.n):
+    if pair.run >= partial_run(*size):
         return pair.hit("partial", max(coverage, pair.coverage_of_run()), *pair.run_span())
     return pair.hit("near_miss", coverage, *span)
 

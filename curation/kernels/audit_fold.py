@@ -56,7 +56,7 @@ def is_own_token(character: str) -> bool:
 
 def _always_own(code: int) -> bool:
     # Han and Hangul as they stand, unassigned gaps included: the scan need not look up the lead bytes E4-E9 and EB-ED.
-    return 0x4000 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7FF
+    return 0x3400 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7FF
 
 
 @lru_cache(maxsize=65_536)
@@ -216,9 +216,9 @@ def three_byte_table() -> NDArray[np.uint32]:
     """Folded bytes of every character of three UTF-8 bytes, by code point, shape (65536,)."""
     table = np.zeros(65_536, np.uint32)
     for code in range(0x800, 0x10000):
-        if not _always_own(code):
+        if not (_always_own(code) or 0xD800 <= code <= 0xF8FF):  # surrogates and private use are separators
             table[code] = int.from_bytes(_filled(chr(code), 3), "little")
-    own = np.concatenate([np.arange(0x4000, 0xA000), np.arange(0xAC00, 0xD800)]).astype(np.uint32)
+    own = np.concatenate([np.arange(0x3400, 0xA000), np.arange(0xAC00, 0xD800)]).astype(np.uint32)
     table[own] = (0xE0 | (own >> 12)) | ((0x80 | ((own >> 6) & 63)) << 8) | ((0x80 | (own & 63)) << 16)
     return table
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curation.kernels.audit_fold import OWN_LEAD, fold_character
 from curation.kernels.audit_hash import shingle_hashes
+from curation.kernels.audit_rules import near_coverage, partial_run
 from curation.kernels.audit_tokens import Batch, Ints, join_texts, tokenize_prepared
 
 SHINGLE = 5
@@ -41,36 +43,49 @@ class ShingleTable:
     prompt, position
         Prompt and first token of each posting.
     seen
-        Shape ``(2**b,)``: which leading b bits any key has; most shingles of a corpus fail this one look-up.
+        Shape ``(2**b / 8,)``: a bit for each pattern of b leading bits, set if any key begins with it. Most shingles of
+        a corpus fail this one look-up, so it is packed to stay in a core's cache.
+    buckets
+        Shape ``(2**c + 1,)``: the first key at or behind each pattern of c leading bits; about one key a bucket, where
+        a binary search would miss the cache at every step.
     """
 
     keys: NDArray[np.uint64]
     begins: Ints
     prompt: NDArray[np.int32]
     position: NDArray[np.int32]
-    seen: NDArray[np.bool_]
-
-    @property
-    def shift(self) -> int:
-        """How far a hash is shifted to give its place in `seen`."""
-        return 64 - (len(self.seen).bit_length() - 1)
+    seen: NDArray[np.uint8]
+    buckets: NDArray[np.int32]
 
     def look_up(self, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
         """Return the positions in `hashes` that are keys, and which key each is."""
         if not len(self.keys) or not len(hashes):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        at = np.flatnonzero(self.seen.take((hashes >> np.uint64(self.shift)).view(np.int64)))
+        bits = len(self.seen).bit_length() + 2
+        lead = (hashes >> np.uint64(64 - bits)).view(np.int64)
+        held = self.seen.take(lead >> 3)
+        held >>= lead.astype(np.uint8) & np.uint8(7)
+        held &= 1
+        at = np.flatnonzero(held)
         return self.confirm(at, hashes[at])
 
     def confirm(self, at: Ints, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
         """Keep those of some candidate positions whose hash really is a key."""
-        key = np.searchsorted(self.keys, hashes)
-        key[key == len(self.keys)] = 0
-        same = self.keys[key] == hashes
-        return at[same], key[same]
+        bucket = (hashes >> np.uint64(64 - (len(self.buckets).bit_length() - 1))).view(np.int64)
+        key, end = self.buckets[bucket].astype(np.int64), self.buckets[bucket + 1]
+        found = np.full(len(hashes), -1)
+        todo = np.flatnonzero(key < end)
+        while len(todo):
+            same = self.keys[key[todo]] == hashes[todo]
+            found[todo[same]] = key[todo[same]]
+            todo = todo[~same]
+            key[todo] += 1
+            todo = todo[key[todo] < end[todo]]
+        hit = np.flatnonzero(found >= 0)
+        return at[hit], found[hit]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OverlapIndex:
     """All prompts, ready to be looked for.
 
@@ -113,6 +128,24 @@ class OverlapIndex:
     def min_run(self) -> int:
         """The shortest run of tokens that any rule over this index can ask for."""
         return 8 if self.max_prompts > MAX_PROMPTS else 13
+
+    @cached_property
+    def near_share(self) -> NDArray[np.float64]:
+        """For each prompt, the coverage from which an edited copy is near."""
+        sizes = zip(self.num_weighted.tolist(), self.units.tolist(), self.num_tokens.tolist(), strict=True)
+        return np.array([near_coverage(*size) for size in sizes])
+
+    @cached_property
+    def part_length(self) -> Ints:
+        """For each prompt, the run of tokens from which a part is told."""
+        sizes = zip(self.num_weighted.tolist(), self.units.tolist(), self.num_tokens.tolist(), strict=True)
+        return np.array([partial_run(*size) for size in sizes], np.int64)
+
+    @cached_property
+    def has_numbers(self) -> NDArray[np.bool_]:
+        """Tell of each prompt whether a token of it is a number."""
+        before = np.concatenate([[0], np.cumsum(self.digits)])
+        return (before[self.first[1:]] > before[self.first[:-1]]) | (self.stride > 1)
 
     def tokens(self, prompt: int) -> NDArray[np.uint64]:
         """Token hashes of one prompt."""
@@ -240,11 +273,14 @@ def _table(
     order = np.argsort(keys, kind="stable")
     keys, owner, position = keys[order], owner[order], position[order]
     distinct, begins = np.unique(keys, return_index=True)
-    bits = min(max(int(len(distinct) * 16).bit_length(), 12), 25)
-    seen = np.zeros(1 << bits, np.bool_)
-    seen[(distinct >> np.uint64(64 - bits)).view(np.int64)] = True
+    bits = min(max(int(len(distinct) * 8).bit_length(), 12), 25)
+    lead = np.zeros(1 << bits, np.bool_)
+    lead[(distinct >> np.uint64(64 - bits)).view(np.int64)] = True
+    seen = np.packbits(lead, bitorder="little")
+    edges = np.arange(1 << (bits - 4), dtype=np.uint64) << np.uint64(64 - (bits - 4))
+    buckets = np.append(np.searchsorted(distinct, edges), len(distinct)).astype(np.int32)
     begins = np.append(begins, len(keys)).astype(np.int64)
-    return ShingleTable(distinct, begins, owner.astype(np.int32), position.astype(np.int32), seen), masks
+    return ShingleTable(distinct, begins, owner.astype(np.int32), position.astype(np.int32), seen, buckets), masks
 
 
 def _occurrences(prompts: Sequence[_Prompt | None], size: int) -> tuple[NDArray[np.uint64], Ints, Ints]:

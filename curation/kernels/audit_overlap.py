@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from curation.kernels.audit_candidates import find_candidates, find_matches
+from curation.kernels.audit_candidates import Postings, find_candidates, find_postings
 from curation.kernels.audit_classify import Hit, classify
-from curation.kernels.audit_hash import shingle_hashes
 from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import ADAPTIVE, CLASSES, Rule
-from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, join_texts, tokenize_batch, tokenize_prepared
+from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, Tokens, join_texts, tokenize_batch, tokenize_prepared
 
 BATCH_BYTES = 1 << 20
 """Texts are scanned in batches of about this size; the arrays of one fit the cache of a core."""
@@ -21,8 +20,19 @@ _RANK = {kind: i for i, kind in enumerate((*CLASSES, "near_miss"))}
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """How a batch becomes tokens, and tokens become shared shingles."""
+
+    tokenize: Tokenizer
+    search: Callable[[Tokens, OverlapIndex], tuple[Postings, Postings]]
+
+
+NUMPY = Kernel(tokenize_batch, find_postings)
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
-    """The hits of a batch, near misses included, in the order of document and prompt; tokens of each document."""
+    """The hits of a batch, in the order of document and prompt, and the tokens of each document."""
 
     hits: list[Hit]
     num_tokens: Ints
@@ -53,7 +63,13 @@ def find_overlaps(texts: Sequence[str], index: OverlapIndex, rule: Rule = ADAPTI
 
 
 def scan(
-    raw: Bytes, offsets: Ints, index: OverlapIndex, rule: Rule = ADAPTIVE, tokenize: Tokenizer = tokenize_batch
+    raw: Bytes,
+    offsets: Ints,
+    index: OverlapIndex,
+    rule: Rule = ADAPTIVE,
+    kernel: Kernel = NUMPY,
+    *,
+    near_misses: bool = False,
 ) -> Scan:
     """Look for the prompts in documents that lie one behind the other.
 
@@ -63,16 +79,17 @@ def scan(
         As `tokenize_batch` takes them.
     index, rule
         As in `find_overlaps`.
-    tokenize
-        `tokenize_batch`, or what does the same faster.
+    kernel
+        The numpy functions, or compiled ones that do the same.
+    near_misses
+        Also return pairs of kind `near_miss`.
     """
-    batch = tokenize_prepared(raw, offsets, tokenize)
-    fives, threes = shingle_hashes(batch.tokens.hashes)
+    batch = tokenize_prepared(raw, offsets, kernel.tokenize)
     best: dict[tuple[int, int], Hit] = {}
-    for matches in find_matches(fives, threes, index):
-        if not len(matches.at):
+    for postings in kernel.search(batch.tokens, index):
+        if not len(postings.at):
             continue
-        candidates = find_candidates(batch.tokens, matches, index)
+        candidates = find_candidates(batch.tokens, postings, index, near_misses=near_misses)
         for row in range(len(candidates.document)):
             keep_best(best, classify(batch, candidates, row, index, rule))
     return Scan([best[pair] for pair in sorted(best)], np.diff(batch.tokens.first))

@@ -56,20 +56,26 @@ RULES = {
 """Rules by name. A preset applies the published rule to our tokens; the tool's own tokenizer may split otherwise."""
 
 
-def near_coverage(num_weighted: int) -> float:
+def near_coverage(num_weighted: int, words: float, num_tokens: int) -> float:
     """Return the share of a prompt's weighted tokens that an edited copy must keep, in order.
 
-    1 for fewer than 8 tokens, then 0.8 up to 20 tokens, falling to 0.65 at 50.
+    1 for fewer than 8 tokens, then 0.82 up to 20 tokens, falling to 0.7 at 50; 0.05 more for scripts in which a token
+    is one character, since fewer characters than words are chosen freely.
     """
     if num_weighted < MIN_NEAR_TOKENS:
         return 1.0
-    return min(0.8, max(0.65, 0.8 - 0.15 * (num_weighted - 20) / 30))
+    share = min(0.82, max(0.70, 0.82 - 0.12 * (num_weighted - 20) / 30))
+    return share + (0.05 if _is_by_character(words, num_tokens) else 0.0)
 
 
-def partial_run(num_weighted: int, units: float, num_tokens: int) -> int:
+def _is_by_character(words: float, num_tokens: int) -> bool:
+    return num_tokens > 0 and words / num_tokens < 0.75
+
+
+def partial_run(num_weighted: int, words: float, num_tokens: int) -> int:
     """Return how many tokens in a row make a part worth reporting: 13 to 50, a quarter of the prompt between.
 
     Doubled for scripts in which a token is one character.
     """
     run = max(13.0, min(50.0, 0.25 * num_weighted))
-    return round(run * (2 if num_tokens and units / num_tokens < 0.75 else 1))
+    return round(run * (2 if _is_by_character(words, num_tokens) else 1))

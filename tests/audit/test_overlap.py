@@ -211,9 +211,10 @@ def test_a_preset_knows_no_template_text_as_its_tool_does_not() -> None:
 
 
 def test_thresholds_by_length() -> None:
-    assert [near_coverage(n) for n in (3, 7, 8, 20)] == [1.0, 1.0, 0.8, 0.8]
-    assert near_coverage(35) == pytest.approx(0.725)
-    assert near_coverage(50) == near_coverage(500) == pytest.approx(0.65)
+    assert [near_coverage(n, n, n) for n in (3, 7, 8, 20)] == [1.0, 1.0, 0.82, 0.82]
+    assert near_coverage(35, 35, 35) == pytest.approx(0.76)
+    assert near_coverage(50, 50, 50) == near_coverage(500, 500, 500) == pytest.approx(0.70)
+    assert near_coverage(20, 10, 20) == pytest.approx(0.87)
     assert [partial_run(n, n, n) for n in (20, 52, 100, 200, 900)] == [13, 13, 25, 50, 50]
     assert partial_run(20, 10, 20) == 26
 
