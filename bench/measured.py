@@ -54,7 +54,7 @@ class Measured:
 
 def measure(trace: Trace, engine: Engine, *, draft_length: int | None = None) -> Measured:
     """Return the parsed request; a failed one carries its reason. `draft_length` is k, 0 without speculation."""
-    answer = parse_answer(engine, trace.reads, trace.status, trace.error)
+    answer = parse_answer(engine, trace.reads, trace.status, trace.transport_error)
     merged = None
     if engine.tells.event_is_step and not answer.error:
         reads = [chunk.read for chunk in answer.chunks]

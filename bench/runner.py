@@ -156,7 +156,7 @@ def _tasks(session: Session, repeat: int, *, retry_failed: bool) -> tuple[list[T
     for trace in latest_attempts(session.folder.traces()):
         if trace.repeat == repeat and not trace.warmup:
             attempts[trace.conversation_id] = trace.attempt + 1
-            failed = bool(trace.error) or trace.finish_reason is None
+            failed = bool(trace.error)
             if (failed and not retry_failed) or (not failed and trace.turn + 1 == trace.num_turns):
                 done.add(trace.conversation_id)
     left = [c for c in session.split.conversations if c.question_id not in done]

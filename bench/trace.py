@@ -56,7 +56,9 @@ class Trace:
     """One request as it was sent and read. A failed request is a trace too.
 
     Times are CLOCK_MONOTONIC, ns, of one host. `intended_ns` is when the schedule wanted the request sent,
-    `dispatch_ns` when the client took it up, `sent_ns` when its last byte was handed to the kernel.
+    `dispatch_ns` when the client took it up, `sent_ns` when its last byte was handed to the kernel. `transport_error`
+    is what the wire ran into; `usage`, `finish_reason` and `error` were read from the answer, for people: every figure
+    is derived from the reads again.
     """
 
     conversation_id: str
@@ -71,6 +73,7 @@ class Trace:
     end_ns: int
     reads: Reads
     status: int | None = None
+    transport_error: str = ""
     error: str = ""
     repeat: int = 0
     attempt: int = 0
