@@ -155,3 +155,11 @@ def test_depth_of_a_tree_and_its_nodes_stay_apart():
     a = Acceptance("totals", 10, 25, drafted=None, accepted=15, nodes=600)
     assert a.acceptance_length() == 2.5
     assert a.acceptance_rate() is None
+
+
+def test_a_step_that_delivered_nothing_does_not_count():
+    found = clipped_steps([(3, 3), (3, 2), (3, 1)], decoded=4, num_chunks=None)
+    assert found is not None
+    assert [step.delivered for step in found[0]] == [4, 0, 0]
+    a = from_steps(found[0], "per_step", plain_steps=0, k=3)
+    assert (a.steps, a.delivered, a.histogram, a.drafted) == (1, 4, (0, 0, 0, 1), 3)

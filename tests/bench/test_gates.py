@@ -17,3 +17,8 @@ def test_an_answer_that_repeats_a_little_does_not_loop():
     assert not loops([*range(300), *[7] * 60])
     assert not loops([])
     assert not loops([1, 1, 1])
+
+
+def test_saying_a_thing_twice_is_no_loop():
+    assert not loops(list(range(50)) * 2)
+    assert loops(list(range(50)) * 4)
