@@ -79,8 +79,10 @@ def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Targe
 
 
 async def _ask(config: BenchConfig, engine: Engine, body: bytes, target: Target) -> Answer:
-    transport = make_transport(config.client.transport, target)
-    await transport.connect(1)
+    try:
+        transport = make_transport(config.client.transport, target)
+    except ValueError as error:
+        raise ConfigError(f"client.transport: {error}") from None
     try:
         reading = await transport.send(body)
     finally:

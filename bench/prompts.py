@@ -220,7 +220,10 @@ class Composer:
         """Return the encoded request; `key` keeps the cache of one conversation apart from any other's."""
         salt = f"{self.salt}-{key}" if self.salt and self.engine.tells.cache_control == "salt" else ""
         ask = Ask(self.model, self.sampling, prompt.ids, prompt.messages, salt, self.kwargs)
-        return encode(self.engine.payload(ask))
+        try:
+            return encode(self.engine.payload(ask))
+        except ValueError as error:
+            raise BenchError(f"{self.engine.name}: {error}") from None
 
     def _without_end(self, answer: Answer) -> Sequence[int]:
         """Return the ids without the token that stopped the answer: the template writes its own end of turn."""

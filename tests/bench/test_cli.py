@@ -11,6 +11,7 @@ from bench.cli import bench
 from bench.errors import UnlikeRuns, UnpublishedFigure
 from bench.simulator.process import Process
 from bench.simulator.server import Simulation
+from sources.errors import Refusal
 
 ENGINE = """
 name = "{name}"
@@ -239,3 +240,28 @@ def test_help_needs_no_package_of_the_extra():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "install speedbench[bench]" in said
+
+
+@pytest.mark.parametrize(
+    ("replaced", "says"),
+    [
+        ((), "cannot connect"),
+        (("http://", "https://"), "plain HTTP only"),
+        (('dialect = "vllm"', 'dialect = "other"'), "no 'other'; known are vllm"),
+        (('tokenizer = "', 'tokenizer = "/none'), "no tokenizer.json"),
+        (("[limits]", "[sampling]\nignore_eos = true\n[limits]"), "ignore_eos is not a field"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_before_anything_is_written(written, replaced, says, tmp_path):
+    from pathlib import Path
+
+    path = Path(written("http://127.0.0.1:9"))
+    text = path.read_text("utf-8")
+    if "ignore_eos" in says:
+        text = text.replace('dialect = "vllm"', 'dialect = "openai"')
+    path.write_text(text.replace(*replaced) if replaced else text, "utf-8")
+    result = call("run", path, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, Refusal)
+    assert says in str(result.exception)
+    assert not (tmp_path / "out" / "run.json").exists()
