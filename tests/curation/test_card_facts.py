@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -99,6 +100,15 @@ def test_cosines_of_a_category_worked_by_hand(build):
     angles = np.deg2rad([10, 90, 80])  # between the three candidates of math
     assert math.random_cosine == pytest.approx(np.cos(angles).mean(), abs=1e-6)
     assert math.spec_bench_cosine is None, "one row has no pair"
+
+
+def test_random_choice_is_among_the_candidates_that_have_a_vector(build):
+    pool = read_pool(build.full)
+    vectors = np.array(pool.vectors)
+    vectors[0] = np.nan  # the first of math; the two that are left lie 80 degrees apart
+    figures = {"math": {"candidates": 3, "chosen": 2, "objective": 2.0}}
+    (math,) = category_facts(figures, dataclasses.replace(pool, vectors=vectors))
+    assert math.random_cosine == pytest.approx(np.cos(np.deg2rad(80)), abs=1e-6)
 
 
 def test_a_category_of_one_row_has_no_cosine():
