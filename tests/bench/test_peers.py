@@ -1,6 +1,7 @@
 """Our requests against the engines' own request models, read from their sources (never imported).
 
-`SPEEDBENCH_PEERS` names a folder with unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
+They are looked for in the environment of `SPEEDBENCH_VLLM_PYTHON` (`make test-peers` makes it) and in `SPEEDBENCH_PEERS`,
+a folder of unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
 """
 
 import ast
@@ -12,7 +13,19 @@ import pytest
 from bench.engines.base import Ask, Sampling
 from bench.engines.registry import ENGINES
 
-PEERS = Path(os.environ.get("SPEEDBENCH_PEERS", "/nonexistent"))
+
+def roots() -> list[Path]:
+    """Folders in which the packages of engines may lie."""
+    found = [Path(os.environ["SPEEDBENCH_PEERS"])] if "SPEEDBENCH_PEERS" in os.environ else []
+    if "SPEEDBENCH_VLLM_PYTHON" in os.environ:
+        # The link itself is followed nowhere: the environment is where it lies.
+        found += Path(os.environ["SPEEDBENCH_VLLM_PYTHON"]).absolute().parents[1].glob("lib/python3*/site-packages")
+    return found
+
+
+def source(path: str) -> Path | None:
+    return next((root / path for root in roots() if (root / path).is_file()), None)
+
 
 pytestmark = pytest.mark.peers
 
@@ -48,8 +61,8 @@ def fields(path: Path, name: str) -> set[str]:
 def imported(path: Path, tree: ast.Module, name: str) -> set[str]:
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == name for alias in node.names):
-            source = PEERS / (node.module.replace(".", "/") + ".py")
-            return fields(source, name) if source.is_file() else set()
+            other = source(node.module.replace(".", "/") + ".py")
+            return fields(other, name) if other else set()
     return set()
 
 
@@ -57,12 +70,12 @@ def imported(path: Path, tree: ast.Module, name: str) -> set[str]:
 def test_every_field_that_we_send_is_one_of_the_engine(name):
     payload = ENGINES[name].payload(ASK)
     for keys, path, model in MODELS[name]:
-        source = PEERS / path
-        if not source.is_file():
-            pytest.skip(f"{source}: not there; set SPEEDBENCH_PEERS to a folder of unpacked vllm and sglang wheels")
+        model_source = source(path)
+        if model_source is None:
+            pytest.skip(f"{path}: not there; set SPEEDBENCH_PEERS to a folder of unpacked vllm and sglang wheels")
         part = payload
         for key in keys:
             part = part[key]
-        known = fields(source, model)
-        assert known, f"{model} has no fields in {source}"
+        known = fields(model_source, model)
+        assert known, f"{model} has no fields in {model_source}"
         assert set(part) <= known, f"unknown to {model}: {sorted(set(part) - known)}"
