@@ -1,7 +1,7 @@
 """Our requests against the engines' own request models, read from their sources (never imported).
 
-They are looked for in the environment of `SPEEDBENCH_VLLM_PYTHON` (`make test-peers` makes it) and in `SPEEDBENCH_PEERS`,
-a folder of unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
+They are looked for in the environment of `SPEEDBENCH_VLLM_PYTHON`, which `make test-peers` makes, and in
+`SPEEDBENCH_PEERS`, a folder of unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
 """
 
 import ast
