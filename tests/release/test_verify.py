@@ -90,6 +90,12 @@ def test_a_changed_file_differs_from_the_checksums_and_from_the_manifest(dist: P
     ]
 
 
+def test_a_file_that_the_checksums_do_not_list_is_a_fault(dist: Path) -> None:
+    sums = dist / "SHA256SUMS"
+    sums.write_text("".join(line for line in sums.read_text().splitlines(True) if "LICENSE" not in line))
+    assert "digests: LICENSE.md: not listed in SHA256SUMS; delete it, or build again" in said(verify_dist(dist))
+
+
 @pytest.mark.parametrize("name", ["full/README.md", "ledger.parquet"])
 def test_files_beside_the_dist_are_held_to_the_manifest_too(dist: Path, name: str) -> None:
     path = dist.parent / name

@@ -75,6 +75,11 @@ def test_every_stale_claim_is_listed_in_one_pass(demo: Path) -> None:
     ]
 
 
+def test_a_table_that_leaves_a_category_out_is_a_fault(demo: Path) -> None:
+    (demo / "README.md").write_text(STALE.replace("| qa | 2 |\n", ""))
+    assert "table of category: qa is absent, the data has 3" in card_lines(demo)
+
+
 def test_a_card_mended_from_the_data_has_no_fault(demo: Path) -> None:
     mended = (
         STALE.replace("num_examples: 9", "num_examples: 8")
