@@ -77,7 +77,7 @@ def removals(hits: pa.Table, classes: Sequence[str]) -> pa.Table:
     chosen = pc.is_in(hits.column("class"), pa.array(list(classes), pa.string()))
     while True:
         keys = _keys(hits)
-        gone = set(keys[chosen.to_numpy()].tolist())
+        gone = set(keys[np.array(chosen.to_pylist(), np.bool_)].tolist())
         left = pc.and_(pc.equal(hits.column("class"), "common_text"), pa.array([k not in gone for k in keys.tolist()]))
         more = pc.and_(left, _too_few(hits, left, classes))
         if not pc.any(more).as_py():

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curation.audit.arrow import arrow_numbers
 from curation.audit.errors import AuditError
 from curation.audit.index import BenchmarkIndex
 from curation.audit.plan import Plan
@@ -81,15 +82,15 @@ class Results:
 def write_prompts(out: Path, index: BenchmarkIndex, min_tokens: int = 0) -> None:
     """Write the prompts beside the plan; `min_tokens` is the least that the rule can judge."""
     overlap, owners = index.overlap, index.owners
-    prompt = owners.column("prompt").to_numpy()
+    prompt = np.array(owners.column("prompt").to_pylist(), np.int32)
     tokens = overlap.num_tokens[prompt]
     status = np.where((overlap.status[prompt] == OK) & (tokens < min_tokens), TOO_SHORT, overlap.status[prompt])
     excerpts = pc.utf8_slice_codeunits(pa.array(overlap.texts[:], pa.large_string()), 0, _EXCERPT)
     facts = {
-        "status": pa.array(STATUS).take(pa.array(status)),
-        "num_tokens": pa.array(tokens),
-        "words": pa.array(overlap.units[prompt]),
-        "excerpt": excerpts.cast(pa.string()).take(pa.array(prompt)),
+        "status": pa.array(STATUS).take(arrow_numbers(status)),
+        "num_tokens": arrow_numbers(tokens),
+        "words": arrow_numbers(overlap.units[prompt]),
+        "excerpt": excerpts.cast(pa.string()).take(arrow_numbers(prompt)),
     }
     columns = [facts[name] if name in facts else owners.column(name) for name in PROMPTS_SCHEMA.names]
     write_table(out / "prompts.parquet", pa.Table.from_arrays(columns, schema=PROMPTS_SCHEMA))

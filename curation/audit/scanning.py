@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.audit.arrow import arrow_numbers
 from curation.audit.reading import Documents
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
@@ -128,7 +129,7 @@ def _joined(texts: pa.Array, members: Ints, length: Ints) -> tuple[Bytes, Ints]:
     part = texts
     if len(members) < len(texts):
         low, high = int(members[0]), int(members[-1])
-        part = texts.slice(low, len(members)) if high - low + 1 == len(members) else texts.take(pa.array(members))
+        part = texts.slice(low, len(members)) if high - low + 1 == len(members) else texts.take(arrow_numbers(members))
     wide = pa.types.is_large_string(texts.type)
     cuts = pa.array([0, len(part)], pa.int64() if wide else pa.int32())
     rows = (pa.LargeListArray if wide else pa.ListArray).from_arrays(cuts, part)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +261,17 @@ def test_an_index_is_built_once_and_again_for_another_benchmark_or_rule(
     run_audit(corpus, out="4", dist=write_benchmark(tmp_path / "d", [WIRE]))
     assert sum("index of" in r.message for r in caplog.records) == 3
     assert len(list((tmp_path / "cache" / "audit").iterdir())) == 3
+
+
+def test_an_audit_loads_no_library_that_it_does_not_need(tmp_path: Path, benchmark_dist: Path) -> None:
+    """A small corpus takes a second, of which these would take more than half. (pyarrow loads pandas by itself.)"""
+    corpus = write_jsonl(tmp_path / "c.jsonl", [MILL, FILLER, FOG])
+    code = (
+        "import sys; from speedbench.cli import cli; "
+        f"cli({['audit', 'run', str(corpus), '--benchmark', str(benchmark_dist), '--out', str(tmp_path / 'o')]!r}, "
+        "standalone_mode=False); "
+        "print([m for m in ('datasets', 'matplotlib', 'faiss', 'numba', 'ray', 'fsspec', 'requests', "
+        "'huggingface_hub', 'pydantic') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.splitlines()[-1] == "[]"
