@@ -98,7 +98,7 @@ def find_candidates(
     pairs = _rows(pairs, keep)
     pairs = _align(pairs, _covered_tokens(windows, keep, postings.size), tokens, index)
     half = pairs.aligned >= _MIN_ALIGNED
-    told = pairs.aligned >= index.near_share[pairs.prompt]
+    told = pairs.aligned >= np.minimum(index.near_share[pairs.prompt], 1.0)
     told |= (half & index.has_numbers[pairs.prompt]) | (index.stride[pairs.prompt] > 1)
     told |= pairs.run >= (index.min_run if index.min_run < PARTIAL_RUN else index.part_length[pairs.prompt])
     return _rows(pairs, np.flatnonzero(told | half if near_misses else told))

@@ -65,39 +65,49 @@ def _scan(
     bits = 0
     while 1 << bits < len(seen) * 8:
         bits += 1
-    bucket_bits = bits - 4
-    for document in range(len(first) - 1):
+    lead_shift, bucket_shift = np.uint64(64 - bits), np.uint64(64 - (bits - 4))
+    # Hashes first, the few that pass after them: in one loop every miss of the cache would wait for the one before.
+    shingles = np.empty(len(hashes) + 1, np.uint64)
+    passed = np.empty(len(hashes) + 1, np.int64)
+    num_passed: Any = 0
+    for at in range(len(hashes) - size + 1):
+        shingle = hashes[at] * _C2 + hashes[at + 1] * _C1 + hashes[at + 2]
+        if size == SHINGLE:
+            shingle = shingle * _C2 + hashes[at + 3] * _C1 + hashes[at + 4]
+        lead = shingle >> lead_shift
+        shingles[num_passed] = shingle
+        passed[num_passed] = at
+        num_passed += (seen[lead >> np.uint64(3)] >> (np.uint8(lead) & np.uint8(7))) & np.uint8(1)
+    document: Any = 0
+    for i in range(num_passed):
+        shingle = shingles[i]
+        key: Any = buckets[shingle >> bucket_shift]
+        end = buckets[(shingle >> bucket_shift) + np.uint64(1)]
+        while key < end and keys[key] != shingle:
+            key += 1
+        if key == end:
+            continue
+        at = passed[i]
+        while first[document + 1] <= at:
+            document += 1
         low, high = first[document], first[document + 1]
-        for at in range(low, high - size + 1):
-            # The polynomial term by term: the products do not wait for one another.
-            shingle = hashes[at] * _C2 + hashes[at + 1] * _C1 + hashes[at + 2]
-            if size == SHINGLE:
-                shingle = shingle * _C2 + hashes[at + 3] * _C1 + hashes[at + 4]
-            lead = shingle >> np.uint64(64 - bits)
-            if not (seen[lead >> np.uint64(3)] >> (np.uint8(lead) & np.uint8(7))) & np.uint8(1):
-                continue
-            bucket = shingle >> np.uint64(64 - bucket_bits)
-            key = buckets[bucket]
-            end = buckets[bucket + np.uint64(1)]
-            while key < end and keys[key] != shingle:
-                key += 1
-            if key == end:
-                continue
-            for posting in range(begins[key], begins[key + 1]):
-                p = prompt[posting]
-                if stride[p] == 1:
-                    shift = at - position[posting]
-                    a = max(0, position[posting] - AROUND)
-                    b = min(num_tokens[p], position[posting] + size + AROUND)
-                    same = 0
-                    for j in range(max(a, low - shift), min(b, high - shift)):
-                        same += hashes[shift + j] == prompt_hashes[prompt_first[p] + j]
-                    if same < share * (b - a):
-                        continue
-                if count < out.shape[1]:
-                    out[0, count] = document
-                    out[1, count] = p
-                    out[2, count] = at
-                    out[3, count] = position[posting]
-                count += 1
+        if at + size > high:
+            continue
+        for posting in range(begins[key], begins[key + 1]):
+            p = prompt[posting]
+            if stride[p] == 1:
+                shift = at - position[posting]
+                a = max(0, position[posting] - AROUND)
+                b = min(num_tokens[p], position[posting] + size + AROUND)
+                same = 0
+                for j in range(max(a, low - shift), min(b, high - shift)):
+                    same += hashes[shift + j] == prompt_hashes[prompt_first[p] + j]
+                if same < share * (b - a):
+                    continue
+            if count < out.shape[1]:
+                out[0, count] = document
+                out[1, count] = p
+                out[2, count] = at
+                out[3, count] = position[posting]
+            count += 1
     return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 CONTAMINATED = ("exact", "format", "near")
@@ -59,11 +60,11 @@ RULES = {
 def near_coverage(num_weighted: int, words: float, num_tokens: int) -> float:
     """Return the share of a prompt's weighted tokens that an edited copy must keep, in order.
 
-    1 for fewer than 8 tokens, then 0.82 up to 20 tokens, falling to 0.7 at 50; 0.05 more for scripts in which a token
-    is one character, since fewer characters than words are chosen freely.
+    Infinite for fewer than 8 tokens, of which a copy must have all; then 0.82 up to 20 tokens, falling to 0.7 at 50;
+    0.05 more for scripts in which a token is one character, since fewer characters than words are chosen freely.
     """
     if num_weighted < MIN_NEAR_TOKENS:
-        return 1.0
+        return math.inf
     share = min(0.82, max(0.70, 0.82 - 0.12 * (num_weighted - 20) / 30))
     return share + (0.05 if _is_by_character(words, num_tokens) else 0.0)
 

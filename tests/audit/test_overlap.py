@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 import pytest
@@ -211,7 +212,7 @@ def test_a_preset_knows_no_template_text_as_its_tool_does_not() -> None:
 
 
 def test_thresholds_by_length() -> None:
-    assert [near_coverage(n, n, n) for n in (3, 7, 8, 20)] == [1.0, 1.0, 0.82, 0.82]
+    assert [near_coverage(n, n, n) for n in (3, 7, 8, 20)] == [math.inf, math.inf, 0.82, 0.82]
     assert near_coverage(35, 35, 35) == pytest.approx(0.76)
     assert near_coverage(50, 50, 50) == near_coverage(500, 500, 500) == pytest.approx(0.70)
     assert near_coverage(20, 10, 20) == pytest.approx(0.87)
