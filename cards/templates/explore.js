@@ -18,6 +18,7 @@
     return made;
   };
   const name = (facet, row) => names[facet][rows[facet][row]];
+  const address = (row) => `#${encodeURIComponent(`${name("config", row)}/${rows.id[row]}`)}`;
   const label = (text) => (text === "" ? "none stated" : text);
   const plain = (turn) => (typeof turn === "string" ? turn : turn[0] + "\n" + turn[2]);
   const haystacks = [];
@@ -154,7 +155,7 @@
     if (rows.point[row]) detail.append(element("h4", "Where it lies among the candidates"), picture(row));
     detail.append(element("p", rows.id[row], { class: "soft" }));
     detail.scrollTop = 0;
-    history.replaceState(null, "", `#${encodeURIComponent(`${name("config", row)}/${rows.id[row]}`)}`);
+    history.replaceState(null, "", address(row));
   };
 
   list.addEventListener("click", (event) => {
@@ -194,8 +195,7 @@
   form.addEventListener("reset", () => setTimeout(filter));
 
   filter();
-  const asked = decodeURIComponent(location.hash.slice(1));
-  const start = asked ? rows.id.findIndex((id, row) => `${name("config", row)}/${id}` === asked) : -1;
+  const start = location.hash ? rows.id.findIndex((_, row) => address(row) === location.hash) : -1;
   if (start >= 0) show(start);
   list.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" });
 })();
