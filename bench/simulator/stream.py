@@ -21,7 +21,7 @@ class SimRequest:
 
 @dataclass(slots=True)
 class SimStream:
-    """One answer on its way: how much of it was said."""
+    """One answer on its way: how much of it was said, and the events that are said next."""
 
     request: SimRequest
     answer: SimulatedAnswer
@@ -29,6 +29,7 @@ class SimStream:
     sent: int = 0
     chunk: int = 0
     cached: int = 0
+    ready: bytes = b""
 
     def take(self) -> tuple[list[int], bool]:
         """Return the ids of the next chunk and whether it is the last."""
