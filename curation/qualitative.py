@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +26,16 @@ from curation.embedding import Estimate, embed, estimate, has_vectors, load_embe
 from curation.options import Book, Options
 from curation.pool import pool_table
 from curation.publish import write_config
-from curation.recipe import Recipe
+from curation.recipe import Recipe, Section
 from curation.reference import read_references
 from curation.rows import split_rows
 from curation.schema import POOL_SCHEMA
-from curation.stages.base import Drop
+from curation.stages.base import Drop, StageResult
 from curation.stages.clean import cap_candidates, filter_records, normalize_records
 from curation.stages.decontaminate import decontaminate
 from curation.stages.dedup import dedup_exact, dedup_near, dedup_semantic
 from curation.stages.select import select_categories
-from curation.store import BuildFolder, StepCache, StepResult, table_digest, write_table, write_vectors
+from curation.store import BuildFolder, StepCache, array_digest, rows_digest, write_table, write_vectors
 from curation.tokenizer import Tokenizer
 from sources.base import Source
 from sources.cache import cache_root
@@ -61,9 +62,9 @@ def build_qualitative(
         embedder.check()  # a key that is missing is told before the work that would be for nothing
     clean = clean_candidates(recipe, opened, options, steps)
     vectors, shortened = embed_table(clean.table, embedder, options)
-    unique = unique_candidates(recipe, clean.table, vectors, embedder, steps)
+    unique = unique_candidates(recipe, clean.table, vectors, steps)
     vectors = vectors[rows_of(clean.table, unique.table)]
-    chosen = choose_rows(recipe, unique.table, vectors, embedder, options, steps)
+    chosen = choose_rows(recipe, unique.table, vectors, options, steps)
 
     book.drops += [*clean.drops, *shortened, *unique.drops, *chosen.drops]
     book.facts |= {"clean": clean.facts, "categories": (chosen.facts or {})["categories"], "embedder": embedder.id}
@@ -88,12 +89,12 @@ def estimate_qualitative(recipe: Recipe, options: Options) -> Estimate:
 
 def clean_candidates(
     recipe: Recipe, opened: Sequence[OpenSource[Source]], options: Options, steps: StepCache
-) -> StepResult:
+) -> StageResult:
     """Return the records that may be chosen: normal, fit, without copies, capped, in no reference set."""
     priority = {o.source.spec.name: o.source.spec.priority for o in opened}
     mirror = options.origin.root if isinstance(options.origin, MirrorOrigin) else None
 
-    def compute() -> StepResult:
+    def compute() -> StageResult:
         changes: dict[str, int] = {}
         records, drops = read_records(opened)
         table, twice = pool_table(normalize_records(records, changes))
@@ -113,7 +114,7 @@ def clean_candidates(
             "candidates": fresh.table.num_rows,
         }
         logger.info("candidates: %d records -> %d", len(records), fresh.table.num_rows)
-        return StepResult(fresh.table, tuple(drops), facts)
+        return StageResult(fresh.table, tuple(drops), facts)
 
     key = {
         "files": file_digests(opened),
@@ -124,37 +125,29 @@ def clean_candidates(
     return compute() if recipe.decontaminate.reference else steps.run("clean", key, compute)
 
 
-def unique_candidates(
-    recipe: Recipe, table: pa.Table, vectors: Vectors, embedder: Embedder, steps: StepCache
-) -> StepResult:
+def unique_candidates(recipe: Recipe, table: pa.Table, vectors: Vectors, steps: StepCache) -> StageResult:
     """Return the candidates without semantic copies within one language."""
     priority = {name: source.spec.priority for name, source in SOURCES.items()}
 
-    def compute() -> StepResult:
-        result = dedup_semantic(table, vectors, recipe.dedup, priority)
-        return StepResult(result.table, result.drops)
+    def compute() -> StageResult:
+        return dedup_semantic(table, vectors, recipe.dedup, priority)
 
-    key = {"table": table_digest(table), "embedder": embedder.id, "recipe": recipe.dedup.model_dump(mode="json")}
-    return steps.run("unique", key, compute)
+    return steps.run("unique", _key(table, vectors, recipe.dedup), compute)
 
 
-def choose_rows(
-    recipe: Recipe, table: pa.Table, vectors: Vectors, embedder: Embedder, options: Options, steps: StepCache
-) -> StepResult:
+def choose_rows(recipe: Recipe, table: pa.Table, vectors: Vectors, options: Options, steps: StepCache) -> StageResult:
     """Return the chosen rows of every category, with the figures of their choice."""
 
-    def compute() -> StepResult:
+    def compute() -> StageResult:
         return select_categories(
             table, vectors, recipe.selection, allow_short=options.allow_short, workers=options.num_workers
         )
 
-    key = {
-        "table": table_digest(table),
-        "embedder": embedder.id,
-        "recipe": recipe.selection.model_dump(mode="json"),
-        "short": options.allow_short,
-    }
-    return steps.run("select", key, compute)
+    return steps.run("select", _key(table, vectors, recipe.selection) | {"short": options.allow_short}, compute)
+
+
+def _key(table: pa.Table, vectors: Vectors, section: Section) -> dict[str, Any]:
+    return {"table": rows_digest(table), "vectors": array_digest(vectors), "recipe": section.model_dump(mode="json")}
 
 
 def embedded_text(turns: Sequence[str]) -> str:

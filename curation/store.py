@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from curation.load import CHECKSUMS, file_sha256
-from curation.stages.base import Drop, ledger_table
+from curation.stages.base import Drop, StageResult, ledger_table
 
 VERSIONED_PACKAGES = ("datasketch", "faiss-cpu", "langdetect", "numpy", "pyarrow", "tiktoken")
 """The libraries whose version can change a result; named in the manifest, and part of every step's key."""
@@ -90,12 +90,17 @@ def file_digests(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): file_sha256(p) for p in paths}
 
 
-def table_digest(table: pa.Table) -> str:
-    """Return the SHA-256 of a pool table's ids and texts."""
+def rows_digest(table: pa.Table) -> str:
+    """Return the SHA-256 of a table's columns and all that its rows hold, whatever its chunks."""
     digest = hashlib.sha256()
-    for name in ("record_id", "text"):
-        digest.update("\x1e".join(table.column(name).to_pylist()).encode())
+    for batch in table.combine_chunks().to_batches(max_chunksize=1_024):
+        digest.update(json.dumps(batch.to_pydict(), ensure_ascii=False).encode() + b"\n")
     return digest.hexdigest()
+
+
+def array_digest(x: NDArray[np.float32]) -> str:
+    """Return the SHA-256 of an array's shape and values."""
+    return hashlib.sha256(str(x.shape).encode() + b"\n" + np.ascontiguousarray(x).data).hexdigest()
 
 
 def package_versions() -> dict[str, str]:
@@ -138,21 +143,12 @@ class BuildFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a step leaves: a table, one drop for each record that it took out, and figures that JSON can hold."""
-
-    table: pa.Table
-    drops: tuple[Drop, ...] = ()
-    facts: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StepCache:
     """Results of finished steps, by the digest of all that they depend on, our own code included."""
 
     root: Path
 
-    def run(self, name: str, key: Mapping[str, Any], compute: Callable[[], StepResult]) -> StepResult:
+    def run(self, name: str, key: Mapping[str, Any], compute: Callable[[], StageResult]) -> StageResult:
         """Return a step's result: from the cache where it is whole, else computed and kept."""
         folder = self.root / f"{name}-{step_key(name, key)}"
         if (folder / "facts.json").is_file():
@@ -184,7 +180,7 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def _read_step(folder: Path) -> StepResult:
+def _read_step(folder: Path) -> StageResult:
     drops = tuple(Drop(**row) for row in pq.read_table(folder / "ledger.parquet").to_pylist())
     facts = json.loads((folder / "facts.json").read_text("utf-8"))
-    return StepResult(pq.read_table(folder / "table.parquet"), drops, facts)
+    return StageResult(pq.read_table(folder / "table.parquet"), drops, facts)

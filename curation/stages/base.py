@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,10 +24,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What is left, in the order in which it came, and one `Drop` for each record that is not."""
+    """What is left, one `Drop` for each record that is not, and figures that JSON can hold."""
 
     table: pa.Table
-    drops: tuple[Drop, ...]
+    drops: tuple[Drop, ...] = ()
+    facts: Mapping[str, Any] | None = None
 
 
 def ledger_table(drops: Iterable[Drop]) -> pa.Table:

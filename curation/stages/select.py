@@ -20,8 +20,7 @@ from curation.errors import BuildError
 from curation.kernels.certificate import Certified, select_certified
 from curation.processes import one_thread_pool
 from curation.recipe import SelectionConfig
-from curation.stages.base import Drop
-from curation.store import StepResult
+from curation.stages.base import Drop, StageResult
 from sources.base import CATEGORIES
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ Indices = NDArray[np.int64]
 
 def select_categories(
     table: pa.Table, vectors: Vectors, config: SelectionConfig, *, allow_short: bool = False, workers: int = 1
-) -> StepResult:
+) -> StageResult:
     """Return the chosen rows of every category, a drop for each other row, and the figures of each choice.
 
     Parameters
@@ -52,7 +51,7 @@ def select_categories(
 
     Returns
     -------
-    StepResult
+    StageResult
         The table in the order of category and record_id, with the column `nested_size`: the size of the smallest set
         that holds the row. The facts hold, for each category, `wanted`, `candidates`, `chosen`, `objective`, `bound`,
         `gap`, `greedy_objective`, `num_swaps` and the objective of each smaller set.
@@ -83,7 +82,7 @@ def select_categories(
     selected = table.take(pa.array(rows, pa.int64())).append_column(
         pa.field("nested_size", pa.int32(), nullable=False), pa.array(sizes, pa.int32())
     )
-    return StepResult(selected, tuple(drops), {"categories": facts})
+    return StageResult(selected, tuple(drops), {"categories": facts})
 
 
 def _pools(

@@ -122,7 +122,8 @@ def test_the_card_shows_pictures_that_are_there_and_claims_what_the_files_hold(b
     assert verify_dist(built / "dist", is_local=True).faults == ()
 
 
-def test_a_second_build_with_one_worker_gives_the_same_bytes(built, tmp_path):
+def test_a_build_with_one_worker_and_an_empty_cache_gives_the_same_bytes(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEEDBENCH_CACHE", str(tmp_path / "cache"))
     again = _build(tmp_path / "again", workers=1)
     assert file_digests(again / "dist") == file_digests(built / "dist")
     assert file_digests(again / "full") == file_digests(built / "full")
