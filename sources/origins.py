@@ -77,14 +77,14 @@ def resolve(origin: Origin, spec: SourceSpec, *, allow_short: bool = False) -> R
     Raises
     ------
     SourceError
-        If a file is absent. With `allow_short` that is a warning instead, and stands in `absent` for the ledger.
+        If a file is absent. With `allow_short` that is one warning instead, and each stands in `absent` for the ledger.
     """
     resolved = origin.files(spec)
-    if resolved.absent and not allow_short:
-        more = f" (and {len(resolved.absent) - 1} more of its files)" if len(resolved.absent) > 1 else ""
-        raise SourceError(f"{resolved.absent[0]}{more}, or go on without with --allow-short")
-    for absent in resolved.absent:
-        logger.warning("%s", absent)
+    if resolved.absent:
+        others = f" (and {len(resolved.absent) - 1} more of its files)" if len(resolved.absent) > 1 else ""
+        if not allow_short:
+            raise SourceError(f"{resolved.absent[0]}{others}, or go on without with --allow-short")
+        logger.warning("%s%s", resolved.absent[0], others)
     return resolved
 
 

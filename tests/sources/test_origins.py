@@ -101,6 +101,15 @@ def test_with_allow_short_an_absent_file_is_a_warning_and_the_rest_is_read(
     assert [r["q"] for r in files.rows("names")] == ["n"]
 
 
+def test_all_absent_files_of_a_source_are_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "acme" / "demo").mkdir(parents=True)
+    resolved = resolve(MirrorOrigin(tmp_path), spec(), allow_short=True)
+    (record,) = caplog.records
+    assert len(resolved.absent) == 2
+    assert record.getMessage().startswith("demo: data/test-*.jsonl is absent; put it under ")
+    assert record.getMessage().endswith(" (and 1 more of its files)")
+
+
 def test_what_another_program_keeps_in_a_mirror_under_a_dot_is_not_read(tmp_path: Path) -> None:
     files = {"a.jsonl": b'{"q": "a"}', ".cache/b.jsonl": b"no", "data/.c.jsonl": b"no", "data/d.jsonl": b"{}"}
     write(tmp_path / "acme" / "demo", files)
