@@ -97,7 +97,7 @@ def load_index(dist: str | Path, rule: Rule, cache: Path) -> BenchmarkIndex:
 
 def index_key(digest: str, rule: Rule) -> str:
     """Return the digest by which an index is cached."""
-    parts = (digest, audit_fold.VERSION, audit_hash.VERSION, audit_fold.unicode_version(), rule.max_prompts, "layout 4")
+    parts = (digest, audit_fold.VERSION, audit_hash.VERSION, audit_fold.unicode_version(), rule.max_prompts, "layout 5")
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
 
 

@@ -19,6 +19,7 @@ from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 
 _FAST_FROM_BYTES = 48 << 20
 _SPACE_REACH = 4096
+_MOSTLY_ASCII = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,12 @@ def _longest(index: OverlapIndex) -> Iterator[str]:
 
 
 def _groups(texts: pa.Array, length: Ints, piece: int) -> Iterator[Ints]:
-    """Batches of documents: ASCII ones together, since they skip a step; long ones each alone."""
-    ascii_only = pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
-    for kind in (True, False):
-        members = np.flatnonzero((ascii_only == kind) & (length <= piece))
+    """Batches of documents, like with like; long ones each alone."""
+    characters = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    # ASCII skips folding, and text with a few other letters the search for characters that are words.
+    kinds = np.where(characters == length, 0, np.where(characters > _MOSTLY_ASCII * length, 1, 2))
+    for kind in range(3):
+        members = np.flatnonzero((kinds == kind) & (length <= piece))
         ends = np.cumsum(length[members])
         begin = 0
         while begin < len(members):

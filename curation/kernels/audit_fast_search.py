@@ -12,6 +12,7 @@ from curation.kernels.audit_hash import C
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, ShingleTable
 from curation.kernels.audit_tokens import Tokens
 
+_SIX = np.uint64(63)
 _C1 = np.uint64(C)
 _C2 = np.uint64(C * C % 2**64)
 
@@ -62,10 +63,11 @@ def _scan(
 ) -> Any:
     """Write document, prompt, place and position of each match; return how many there are, written or not."""
     count: Any = 0
-    bits = 0
-    while 1 << bits < len(seen) * 8:
-        bits += 1
-    lead_shift, bucket_shift = np.uint64(64 - bits), np.uint64(64 - (bits - 4))
+    lead_shift, bucket_shift = np.uint64(64), np.uint64(64)
+    while np.uint64(1) << (np.uint64(64) - lead_shift) < np.uint64(len(seen)):
+        lead_shift -= np.uint64(1)
+    while np.uint64(1) << (np.uint64(64) - bucket_shift) < np.uint64(len(buckets) - 1):
+        bucket_shift -= np.uint64(1)
     # Hashes first, the few that pass after them: in one loop every miss of the cache would wait for the one before.
     shingles = np.empty(len(hashes) + 1, np.uint64)
     passed = np.empty(len(hashes) + 1, np.int64)
@@ -74,10 +76,13 @@ def _scan(
         shingle = hashes[at] * _C2 + hashes[at + 1] * _C1 + hashes[at + 2]
         if size == SHINGLE:
             shingle = shingle * _C2 + hashes[at + 3] * _C1 + hashes[at + 4]
-        lead = shingle >> lead_shift
+        word = seen[shingle >> lead_shift]
+        held = word >> (shingle & _SIX)
+        held &= word >> ((shingle >> np.uint64(6)) & _SIX)
+        held &= word >> ((shingle >> np.uint64(12)) & _SIX)
         shingles[num_passed] = shingle
         passed[num_passed] = at
-        num_passed += (seen[lead >> np.uint64(3)] >> (np.uint8(lead) & np.uint8(7))) & np.uint8(1)
+        num_passed += np.int64(held & np.uint64(1))
     document: Any = 0
     for i in range(num_passed):
         shingle = shingles[i]

@@ -24,6 +24,7 @@ MAX_PROMPTS = 8
 LONG_PROMPT = 4_096
 """Prompts of more tokens are found by a sample of their shingles, chosen by hash."""
 _LONG_SAMPLE = 2_048
+_SIX = np.uint64(63)
 
 OK, TOO_SHORT, BOILERPLATE, PLACEHOLDER = range(4)
 STATUS = ("auditable", "too_short", "boilerplate", "placeholder")
@@ -43,8 +44,9 @@ class ShingleTable:
     prompt, position
         Prompt and first token of each posting.
     seen
-        Shape ``(2**b / 8,)``: a bit for each pattern of b leading bits, set if any key begins with it. Most shingles of
-        a corpus fail this one look-up, so it is packed to stay in a core's cache.
+        A Bloom filter of words, shape ``(2**w,)``: the leading w bits of a hash choose a word, and three times six
+        trailing bits the bits in it that are set if the hash is a key. Most shingles of a corpus fail this one look-up
+        in a table that stays in a core's cache.
     buckets
         Shape ``(2**c + 1,)``: the first key at or behind each pattern of c leading bits; about one key a bucket, where
         a binary search would miss the cache at every step.
@@ -54,18 +56,18 @@ class ShingleTable:
     begins: Ints
     prompt: NDArray[np.int32]
     position: NDArray[np.int32]
-    seen: NDArray[np.uint8]
+    seen: NDArray[np.uint64]
     buckets: NDArray[np.int32]
 
     def look_up(self, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
         """Return the positions in `hashes` that are keys, and which key each is."""
         if not len(self.keys) or not len(hashes):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        bits = len(self.seen).bit_length() + 2
-        lead = (hashes >> np.uint64(64 - bits)).view(np.int64)
-        held = self.seen.take(lead >> 3)
-        held >>= lead.astype(np.uint8) & np.uint8(7)
-        held &= 1
+        word = self.seen.take((hashes >> np.uint64(64 - (len(self.seen).bit_length() - 1))).view(np.int64))
+        held = word >> (hashes & _SIX)
+        held &= word >> ((hashes >> np.uint64(6)) & _SIX)
+        held &= word >> ((hashes >> np.uint64(12)) & _SIX)
+        held &= np.uint64(1)
         at = np.flatnonzero(held)
         return self.confirm(at, hashes[at])
 
@@ -273,14 +275,23 @@ def _table(
     order = np.argsort(keys, kind="stable")
     keys, owner, position = keys[order], owner[order], position[order]
     distinct, begins = np.unique(keys, return_index=True)
-    bits = min(max(int(len(distinct) * 8).bit_length(), 12), 25)
-    lead = np.zeros(1 << bits, np.bool_)
-    lead[(distinct >> np.uint64(64 - bits)).view(np.int64)] = True
-    seen = np.packbits(lead, bitorder="little")
-    edges = np.arange(1 << (bits - 4), dtype=np.uint64) << np.uint64(64 - (bits - 4))
-    buckets = np.append(np.searchsorted(distinct, edges), len(distinct)).astype(np.int32)
+    bits = min(max(len(distinct).bit_length(), 6), 24)
+    buckets = np.append(
+        np.searchsorted(distinct, np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)), len(distinct)
+    ).astype(np.int32)
+    seen = _filter(distinct, bits - 2)
     begins = np.append(begins, len(keys)).astype(np.int64)
     return ShingleTable(distinct, begins, owner.astype(np.int32), position.astype(np.int32), seen, buckets), masks
+
+
+def _filter(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """Bloom filter of words: 8 to 16 bits a key, of which three are set."""
+    seen = np.zeros(1 << bits, np.uint64)
+    one, mask = np.uint64(1), np.zeros(len(keys), np.uint64)
+    for shift in (0, 6, 12):
+        mask |= one << ((keys >> np.uint64(shift)) & _SIX)
+    np.bitwise_or.at(seen, (keys >> np.uint64(64 - bits)).view(np.int64), mask)
+    return seen
 
 
 def _occurrences(prompts: Sequence[_Prompt | None], size: int) -> tuple[NDArray[np.uint64], Ints, Ints]:
