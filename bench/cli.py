@@ -99,7 +99,7 @@ def sweep(config: Path, out: Path, as_json: bool) -> None:
 @click.argument("first", type=FOLDER)
 @click.argument("second", type=FOLDER)
 @click.option("--allow", multiple=True, help="A setting that may differ, or a gate that may be shut.")
-@click.option("--by", type=click.Choice(SLICES), default="category", show_default=True)
+@click.option("--by", type=click.Choice(SLICES), default="category", show_default=True, help="Compare by this.")
 @json_option
 def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json: bool) -> None:
     """Compare two runs over the same conversations: SECOND against FIRST, the baseline."""
@@ -148,21 +148,21 @@ def gate(result: Path, against: Path | None, write: Path | None, as_json: bool) 
 
 
 @bench.command()
-@click.option("--dialect", default="vllm", show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--dialect", default="vllm", show_default=True, help="Engine whose wire format is spoken.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=0, show_default=True, help="0 takes a free one, which is printed.")
 @click.option("--acceptance-rates", default="0.8,0.7,0.6", show_default=True, help="AR_1..AR_k; empty: no speculation.")
 @click.option("--tokens", default="20,60", show_default=True, help="Least and most tokens of an answer.")
-@click.option("--step-s", default=0.01, show_default=True)
-@click.option("--step-s-per-stream", default=0.0, show_default=True)
-@click.option("--prefill-s", default=0.0, show_default=True)
+@click.option("--step-s", default=0.01, show_default=True, help="Seconds of a verify step.")
+@click.option("--step-s-per-stream", default=0.0, show_default=True, help="Seconds that each active stream adds to it.")
+@click.option("--prefill-s", default=0.0, show_default=True, help="Seconds before the first token.")
 @click.option("--prompt-spread", default=0.0, show_default=True, help="Of a prompt's own rates, on the logit scale.")
-@click.option("--plain-share", default=0.0, show_default=True)
-@click.option("--failed-share", default=0.0, show_default=True)
-@click.option("--merged-share", default=0.0, show_default=True)
+@click.option("--plain-share", default=0.0, show_default=True, help="Share of steps without a draft.")
+@click.option("--failed-share", default=0.0, show_default=True, help="Share of requests that fail.")
+@click.option("--merged-share", default=0.0, show_default=True, help="Share of chunks sent with the next.")
 @click.option("--fail-after", default=0, show_default=True, help="Requests after which every one is refused; 0: never.")
-@click.option("--ranks", default=1, show_default=True)
-@click.option("--seed", default=0, show_default=True)
+@click.option("--ranks", default=1, show_default=True, help="Data-parallel ranks in the counters.")
+@click.option("--seed", default=0, show_default=True, help="Of the acceptance process.")
 @click.option("--stamped", is_flag=True, help="Put the server's clock into each chunk.")
 @click.option("--tokenizer", type=FOLDER, help="Write the simulator's tokenizer into this folder.")
 def simulate(host: str, port: int, tokenizer: Path | None, **options: Any) -> None:
@@ -177,8 +177,10 @@ def simulate(host: str, port: int, tokenizer: Path | None, **options: Any) -> No
 
 
 @bench.command()
-@click.option("--streams", default="64,512,2048,4096", show_default=True)
-@click.option("--transport", type=click.Choice(["lean", "aiohttp"]), default="lean", show_default=True)
+@click.option("--streams", default="64,512,2048,4096", show_default=True, help="Numbers of streams, by commas.")
+@click.option(
+    "--transport", type=click.Choice(["lean", "aiohttp"]), default="lean", show_default=True, help="How bytes are read."
+)
 @click.option("--seconds", default=5.0, show_default=True, help="Of streaming, at each number of streams.")
 @json_option
 def calibrate(streams: str, transport: str, seconds: float, as_json: bool) -> None:
