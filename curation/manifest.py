@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from curation.candidates import AnyOpen, revisions
 from curation.options import Book, Options
+from curation.reading import AnyOpen, revisions
 from curation.recipe import Recipe
 from curation.stages.base import Drop
 from curation.store import BuildFolder, file_digests, package_versions

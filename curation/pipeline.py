@@ -13,12 +13,12 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from curation.candidates import AnyOpen, chosen_sources, require_sources, revisions
 from curation.card_facts import card_facts
 from curation.manifest import manifest
 from curation.options import Book, Options
 from curation.publish import write_cards
 from curation.qualitative import build_qualitative
+from curation.reading import AnyOpen, chosen_sources, require_sources, revisions
 from curation.recipe import Recipe
 from curation.stages.base import ledger_table
 from curation.store import BuildFolder, write_json, write_table

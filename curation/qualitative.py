@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from curation.candidates import OpenSource, chosen_sources, file_digests, open_sources, read_records, revisions
 from curation.embedders.base import Embedder
 from curation.embedding import Estimate, embed, estimate, has_vectors, load_embedder
 from curation.options import Book, Options
 from curation.pool import pool_table
 from curation.publish import write_config
+from curation.reading import OpenSource, chosen_sources, file_digests, open_sources, read_records, revisions
 from curation.recipe import Recipe, Section
 from curation.reference import read_references
 from curation.rows import split_rows

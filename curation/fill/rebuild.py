@@ -14,12 +14,12 @@ from curation.fill.reading import OpenFiles, Unpinned, open_at, pinned_specs
 from curation.fill.wanted import Filled, Outcome, Problem, Wanted, problems_of
 from curation.ids import turns_sha256
 from curation.kernels.text import storable
+from curation.reading import OpenSource, read_passages
 from curation.recipe import Recipe
 from curation.rows import source_names
 from curation.stages.clean import normalize_record
 from curation.throughput.build import row_builder
-from curation.throughput.material import read_passages, source_facts
-from curation.throughput.rows import RowBuilder
+from curation.throughput.rows import RowBuilder, provenance_of
 from curation.throughput.shelf import Shelf
 from sources.base import Record, Rejected, Source, SourceSpec
 from sources.errors import SourceError
@@ -124,8 +124,8 @@ def find_records(source: Source, files: OpenFiles, src_ids: frozenset[str]) -> d
 
 def _fitted(source: PassageSource, files: OpenFiles, rows: Sequence[Wanted], recipe: Recipe) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory(prefix="speedbench-fill-") as folder:
-        shelf = Shelf.write(Path(folder) / "passages.bin", read_passages([(source, files.resolved)], []))
-        builder = row_builder(shelf, source_facts([source], {}), recipe)
+        shelf = Shelf.write(Path(folder) / "passages.bin", read_passages([OpenSource(source, files.resolved)], []))
+        builder = row_builder(shelf, provenance_of([source], {}), recipe)
         for row in rows:
             yield _fit(builder, source.spec.name, row, files)
 

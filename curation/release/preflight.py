@@ -102,9 +102,9 @@ def build_refusals(recipe: Recipe, lock: Lock | None = None) -> list[str]:
 
 def cost_note(recipe: Recipe) -> str:
     """Say what embedding a recipe's candidates will cost; without its sources in the cache nobody can know."""
-    from curation.candidates import chosen_sources
     from curation.options import Options
     from curation.qualitative import estimate_qualitative
+    from curation.reading import chosen_sources
     from sources.fetch import HubOrigin
     from sources.registry import QUALITATIVE
 

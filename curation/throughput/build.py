@@ -22,7 +22,7 @@ from curation.throughput.cells import Attempt, ConfigState, fill, in_turns
 from curation.throughput.composition import Target
 from curation.throughput.lengths import slots
 from curation.throughput.report import CellCount, SharedText, ThroughputReport, TierMeasure, shared_text, tier_measures
-from curation.throughput.rows import COMPOSERS, Built, Refused, RowBuilder, SourceFacts
+from curation.throughput.rows import COMPOSERS, Built, Provenance, Refused, RowBuilder
 from curation.throughput.shelf import Shelf
 from curation.tokenizer import Tokenizer, load_tokenizer
 from sources.base import TIERS
@@ -38,7 +38,7 @@ Sink = Callable[[str, Sequence[Mapping[str, Any]]], None]
 
 def build_throughput(
     passages: Iterable[Passage],
-    facts: Mapping[str, SourceFacts],
+    provenance: Mapping[str, Provenance],
     recipe: Recipe,
     sink: Sink,
     *,
@@ -52,7 +52,7 @@ def build_throughput(
     ----------
     passages
         The material, in any order; read once, and held on disk.
-    facts
+    provenance
         Tier, published source, revision and licence by the name of the spec.
     recipe
         Lengths, quotas, tokenizer.
@@ -79,7 +79,7 @@ def build_throughput(
     path = folder / "passages.bin"
     try:
         shelf = Shelf.write(path, passages)
-        with _builders(shelf, facts, recipe, workers) as (builder, attempts):
+        with _builders(shelf, provenance, recipe, workers) as (builder, attempts):
             run = _Run(recipe, builder, attempts, sink, allow_short=allow_short)
             run.drops += [Drop(record_id, STAGE, "another passage has the same id") for record_id in shelf.duplicates]
             for config, by_tier in slots(recipe.throughput, TIERS).items():
@@ -90,13 +90,13 @@ def build_throughput(
 
 
 def row_builder(
-    shelf: Shelf, facts: Mapping[str, SourceFacts], recipe: Recipe, tokenizer: Tokenizer | None = None
+    shelf: Shelf, provenance: Mapping[str, Provenance], recipe: Recipe, tokenizer: Tokenizer | None = None
 ) -> RowBuilder:
     """Return what builds any one row of a recipe alone, e.g. to fill a placeholder (`RowBuilder.rebuild`)."""
     return RowBuilder(
         shelf,
         tokenizer or load_tokenizer(recipe.tokenizer),
-        facts,
+        provenance,
         recipe.throughput.max_pad_tokens,
         recipe.throughput.max_shared_prefix_tokens,
     )
@@ -131,7 +131,8 @@ class _Run:
     def cell(self, config: str, tier: str, lengths: Sequence[int], state: ConfigState) -> list[Built]:
         """Build one cell and hand it on; return its rows without their texts."""
         longest = max(lengths, default=0)
-        sources = [name for name in COMPOSERS if name in self.builder.facts and self.builder.facts[name].tier == tier]
+        provenance = self.builder.provenance
+        sources = [name for name in COMPOSERS if name in provenance and provenance[name].tier == tier]
         targets = in_turns(
             [COMPOSERS[name].targets(self.builder.shelf, longest, self.builder.count) for name in sources],
             str(self.recipe.throughput.seed),
@@ -168,15 +169,15 @@ class _Run:
 
 @contextmanager
 def _builders(
-    shelf: Shelf, facts: Mapping[str, SourceFacts], recipe: Recipe, workers: int
+    shelf: Shelf, provenance: Mapping[str, Provenance], recipe: Recipe, workers: int
 ) -> Iterator[tuple[RowBuilder, Callable[[str], Attempt]]]:
     """Yield a builder of single rows, and what makes an `Attempt` for a config, in this process or in several."""
-    builder = row_builder(shelf, facts, recipe)
+    builder = row_builder(shelf, provenance, recipe)
     if workers <= 1:
         yield builder, lambda config: lambda batch: (builder.build(config, target, n) for target, n in batch)
         return
     # Spawned, not forked: threads of arrow and of the tokenizer do not survive a fork.
-    with ProcessPoolExecutor(workers, get_context("spawn"), _start, (shelf, dict(facts), recipe)) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _start, (shelf, dict(provenance), recipe)) as pool:
 
         def attempt(config: str) -> Attempt:
             return lambda batch: pool.map(_build, [(config, *each) for each in batch], chunksize=4)
@@ -187,8 +188,8 @@ def _builders(
 _worker: dict[str, RowBuilder] = {}
 
 
-def _start(shelf: Shelf, facts: Mapping[str, SourceFacts], recipe: Recipe) -> None:
-    _worker["builder"] = row_builder(shelf, facts, recipe)
+def _start(shelf: Shelf, provenance: Mapping[str, Provenance], recipe: Recipe) -> None:
+    _worker["builder"] = row_builder(shelf, provenance, recipe)
 
 
 def _build(job: tuple[str, Target, int]) -> Built | Refused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,18 +44,21 @@ _ROOM_FACTOR = 6
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFacts:
-    """What a row says of its source: tier, published `source`, revision and licence."""
+class Provenance:
+    """What a row says of its source: tier, published `source`, revision ("" while not pinned) and licence."""
 
     tier: str
     source: str
     revision: str
     license: str
 
-    @classmethod
-    def of(cls, source: PassageSource, revision: str) -> SourceFacts:
-        """Return the facts of a registered source at a revision."""
-        return cls(source.tier, source.spec.source, revision, source.spec.license.id)
+
+def provenance_of(sources: Iterable[PassageSource], revisions: Mapping[str, str]) -> dict[str, Provenance]:
+    """Return what the rows of each source say of it, by the name of the spec."""
+    return {
+        s.spec.name: Provenance(s.tier, s.spec.source, revisions.get(s.spec.name, ""), s.spec.license.id)
+        for s in sources
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class RowBuilder:
 
     shelf: Shelf
     tokenizer: Tokenizer
-    facts: Mapping[str, SourceFacts]
+    provenance: Mapping[str, Provenance]
     max_pad_tokens: int
     max_shared_prefix_tokens: int
 
@@ -176,19 +179,19 @@ class RowBuilder:
         record_ids: list[str],
         num_tokens: int,
     ) -> dict[str, Any]:
-        facts = self.facts[source]
+        provenance = self.provenance[source]
         return {
-            "question_id": question_id(config, facts.source, src_id),
-            "category": facts.tier,
+            "question_id": question_id(config, provenance.source, src_id),
+            "category": provenance.tier,
             "sub_category": composition.sub_category,
             "turns": [fitted.text],
-            "source": facts.source,
+            "source": provenance.source,
             "src_id": src_id,
             "difficulty": "",
             "multiturn": False,
             "text_status": "full",
-            "source_revision": facts.revision,
-            "license": composition.license or facts.license,
+            "source_revision": provenance.revision,
+            "license": composition.license or provenance.license,
             "template_id": composition.template_id,
             "record_ids": record_ids,
             "num_tokens": num_tokens,

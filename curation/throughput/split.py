@@ -6,14 +6,14 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from curation.candidates import OpenSource, chosen_sources, open_sources, revisions
 from curation.options import Book, Options
 from curation.publish import StreamedConfigs
+from curation.reading import OpenSource, chosen_sources, open_sources, read_passages, revisions
 from curation.recipe import Recipe
 from curation.store import BuildFolder, write_json
 from curation.throughput.build import build_throughput
-from curation.throughput.material import read_passages, source_facts
 from curation.throughput.report import ThroughputReport, write_tier_plot
+from curation.throughput.rows import provenance_of
 from sources.passages import PassageSource
 from sources.registry import SOURCES, THROUGHPUT
 
@@ -26,8 +26,8 @@ def build_throughput_split(
     sink = StreamedConfigs(folder, {name: source.spec for name, source in SOURCES.items()})
     with tempfile.TemporaryDirectory(prefix="speedbench-passages-") as scratch:
         report = build_throughput(
-            read_passages([(o.source, o.resolved) for o in opened], book.drops),
-            source_facts([o.source for o in opened], revisions(opened)),
+            read_passages(opened, book.drops),
+            provenance_of([o.source for o in opened], revisions(opened)),
             recipe,
             sink,
             folder=Path(scratch),

@@ -22,13 +22,14 @@ from curation.fill.reading import Unpinned, pinned
 from curation.fill.wanted import wanted_rows
 from curation.load import load, read_config, verify_checksums
 from curation.pool import pool_table
+from curation.reading import OpenSource, read_passages
 from curation.recipe import Recipe
 from curation.rows import split_rows, with_placeholders
 from curation.schema import SENTINEL, SPLIT_SCHEMA
 from curation.stages.clean import normalize_records
 from curation.store import write_checksums, write_table, write_text
 from curation.throughput.build import build_throughput
-from curation.throughput.material import read_passages, source_facts
+from curation.throughput.rows import provenance_of
 from sources import http
 from sources.base import Rejected
 from sources.errors import SourceError
@@ -92,8 +93,8 @@ def qualitative() -> pa.Table:
 def throughput(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     rows: list[Mapping[str, Any]] = []
     build_throughput(
-        read_passages([(s, resolve(SamplesOrigin(), s.spec)) for s in THROUGHPUT], []),
-        source_facts(THROUGHPUT, {}),
+        read_passages([OpenSource(s, resolve(SamplesOrigin(), s.spec)) for s in THROUGHPUT], []),
+        provenance_of(THROUGHPUT, {}),
         RECIPE,
         lambda _, built: rows.extend(built),
         folder=tmp_path_factory.mktemp("passages"),

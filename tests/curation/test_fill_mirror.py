@@ -12,10 +12,11 @@ import pytest
 
 from curation.fill.fill import fill_dist
 from curation.load import read_config
+from curation.reading import OpenSource, read_passages
 from curation.recipe import Recipe
 from curation.schema import SPLIT_SCHEMA
 from curation.throughput.build import build_throughput
-from curation.throughput.material import read_passages, source_facts
+from curation.throughput.rows import provenance_of
 from sources.origins import MirrorOrigin, resolve
 from sources.registry import QUALITATIVE, THROUGHPUT
 from tests.curation.test_fill import rows_of, write_dist
@@ -32,8 +33,8 @@ def test_rows_of_the_mirror_are_filled_from_the_mirror(tmp_path):
     qualitative = pa.concat_tables([rows_of(name, origin).slice(0, 40) for name in held])
     fitted: list[Mapping[str, Any]] = []
     build_throughput(
-        read_passages([(source, resolve(origin, source.spec, allow_short=True)) for source in THROUGHPUT], []),
-        source_facts(THROUGHPUT, {}),
+        read_passages([OpenSource(s, resolve(origin, s.spec, allow_short=True)) for s in THROUGHPUT], []),
+        provenance_of(THROUGHPUT, {}),
         RECIPE,
         lambda _, rows: fitted.extend(rows),
         folder=tmp_path,

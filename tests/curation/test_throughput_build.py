@@ -18,12 +18,13 @@ import tokenizers
 
 from curation.errors import BuildError
 from curation.ids import question_id, turns_sha256
+from curation.reading import OpenSource, read_passages
 from curation.recipe import Recipe, SampledConfig, ThroughputConfig, TokenizerConfig, load_recipe
 from curation.schema import SPLIT_SCHEMA
 from curation.stages.base import Drop
 from curation.throughput.build import build_throughput, row_builder
-from curation.throughput.material import read_passages, source_facts
 from curation.throughput.report import ThroughputReport, write_tier_plot
+from curation.throughput.rows import provenance_of
 from curation.throughput.shelf import Shelf
 from curation.tokenizer import load_tokenizer
 from sources.base import TIERS
@@ -32,7 +33,7 @@ from sources.passages import Passage
 from sources.registry import THROUGHPUT
 
 TOKENIZER = load_tokenizer(TokenizerConfig())
-FACTS = source_facts(THROUGHPUT, {"bamboo": "b" * 40})
+FACTS = provenance_of(THROUGHPUT, {"bamboo": "b" * 40})
 SAMPLED = SampledConfig(distribution="uniform", rows=9, min_tokens=300, max_tokens=1_500)
 
 
@@ -60,7 +61,7 @@ class Split:
 @pytest.fixture(scope="module")
 def passages() -> list[Passage]:
     origin = SamplesOrigin()
-    return list(read_passages([(s, origin.files(s.spec)) for s in THROUGHPUT], []))
+    return list(read_passages([OpenSource(s, origin.files(s.spec)) for s in THROUGHPUT], []))
 
 
 def build(passages: Sequence[Passage], folder: Path, used: Recipe, **options: Any) -> Split:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from curation.reading import OpenSource, read_passages
 from curation.recipe import ThroughputConfig, TokenizerConfig, load_recipe
 from curation.throughput.build import row_builder
 from curation.throughput.composition import Composition, Unfit, drawn, generator
-from curation.throughput.material import read_passages, source_facts
 from curation.throughput.mixed import is_demonstration
-from curation.throughput.rows import COMPOSERS, Refused, RowBuilder
+from curation.throughput.rows import COMPOSERS, Refused, RowBuilder, provenance_of
 from curation.throughput.shelf import Shelf
 from curation.tokenizer import load_tokenizer
 from sources.origins import SamplesOrigin
@@ -32,13 +32,13 @@ def count(text: str) -> int:
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     origin = SamplesOrigin()
-    passages = read_passages([(s, origin.files(s.spec)) for s in THROUGHPUT], [])
+    passages = read_passages([OpenSource(s, origin.files(s.spec)) for s in THROUGHPUT], [])
     return Shelf.write(tmp_path_factory.mktemp("shelf") / "passages.bin", passages)
 
 
 def builder(shelf: Shelf) -> RowBuilder:
     used = load_recipe("demo").model_copy(update={"throughput": ThroughputConfig()})
-    return row_builder(shelf, source_facts(THROUGHPUT, {}), used, TOKENIZER)
+    return row_builder(shelf, provenance_of(THROUGHPUT, {}), used, TOKENIZER)
 
 
 def shelf_of(tmp_path: Path, *passages: Passage) -> Shelf:

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.reading import OpenSource, read_passages
 from curation.recipe import ThroughputConfig, load_recipe
 from curation.schema import SPLIT_SCHEMA
 from curation.throughput.build import build_throughput, row_builder
 from curation.throughput.composition import Piece
-from curation.throughput.material import read_passages, source_facts
-from curation.throughput.rows import COMPOSERS
+from curation.throughput.rows import COMPOSERS, provenance_of
 from curation.throughput.shelf import Shelf
 from curation.tokenizer import load_tokenizer
 from sources.base import TIERS
@@ -30,7 +30,7 @@ RECIPE = load_recipe("v1-offline").model_copy(update={"throughput": ThroughputCo
 def opened() -> list[Any]:
     if not MIRROR.is_dir():
         pytest.skip(f"no mirror at {MIRROR}: set SPEEDBENCH_MIRROR to a folder of real records")
-    return [(s, MirrorOrigin(MIRROR).files(s.spec)) for s in THROUGHPUT]
+    return [OpenSource(s, MirrorOrigin(MIRROR).files(s.spec)) for s in THROUGHPUT]
 
 
 @pytest.mark.mirror
@@ -41,7 +41,7 @@ def test_real_rows_are_exact_and_whole(opened: list[Any], tmp_path: Path) -> Non
     def sink(config: str, rows: Any) -> None:
         files.setdefault(config, []).append(pa.Table.from_pylist(list(rows), SPLIT_SCHEMA))
 
-    facts = source_facts(THROUGHPUT, {})
+    facts = provenance_of(THROUGHPUT, {})
     report = build_throughput(read_passages(opened, []), facts, RECIPE, sink, folder=tmp_path, allow_short=True)
     found = {(c.config, c.tier): c.found for c in report.cells}
     for config in ("throughput_1k", "throughput_2k"):

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from curation.recipe import Recipe, ThroughputConfig, load_recipe
 from curation.schema import SPLIT_SCHEMA
 from curation.throughput.build import build_throughput
-from curation.throughput.material import source_facts
+from curation.throughput.rows import provenance_of
 from sources.passages import Part, Passage
 from sources.registry import THROUGHPUT
 
@@ -143,7 +143,7 @@ def main() -> None:
             work = Path(folder) / "work"
             work.mkdir()
             report = build_throughput(
-                passages(args.rows), source_facts(THROUGHPUT, {}), recipe, files, folder=work, workers=args.workers
+                passages(args.rows), provenance_of(THROUGHPUT, {}), recipe, files, folder=work, workers=args.workers
             )
             for writer in files.writers.values():
                 writer.close()

@@ -1,22 +1,23 @@
-"""Sources read into records: every file through one seam, every row that was lost with its reason."""
+"""Sources read into records and passages: every file through one seam, every row that was lost with its reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from curation.errors import RecipeError
 from curation.recipe import Recipe
 from curation.stages.base import Drop
-from sources.base import Record, Rejected, Source
+from sources.base import Files, Record, Rejected, Source
 from sources.origins import Origin, ResolvedFiles, open_source, resolve
-from sources.passages import PassageSource
+from sources.passages import Passage, PassageSource
 from sources.registry import SOURCES
 
 STAGE = "read"
 
 SourceT = TypeVar("SourceT", bound=Source | PassageSource)
+ItemT = TypeVar("ItemT", Record, Passage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +84,31 @@ def file_digests(opened: Iterable[AnyOpen]) -> dict[str, dict[str, str]]:
     return {o.source.spec.name: dict(o.resolved.digests) for o in opened}
 
 
-def read_records(opened: Sequence[OpenSource[Source]]) -> tuple[list[Record], list[Drop]]:
-    """Parse all sources; return their records, and a ledger row for each row that was rejected."""
-    records: list[Record] = []
+def read_records(opened: Iterable[OpenSource[Source]]) -> tuple[list[Record], list[Drop]]:
+    """Parse all sources; return their records, and a ledger row for each absent file and rejected row."""
     drops: list[Drop] = []
+    return [record for each in opened for record in _items(each, each.source.parse, drops)], drops
+
+
+def read_passages(opened: Iterable[OpenSource[PassageSource]], drops: list[Drop]) -> Iterator[Passage]:
+    """Yield the passages of all sources, one in memory at a time; lost rows go to `drops`."""
     for each in opened:
-        name = each.source.spec.name
-        rejected: list[Rejected] = []
-        for item in each.source.parse(open_source(each.source.spec, each.resolved, rejected.append)):
-            if isinstance(item, Rejected):
-                rejected.append(item)
-            else:
-                records.append(item)
-        drops += each.absent
-        drops += rejection_drops(name, rejected)
-    return records, drops
+        yield from _items(each, each.source.parse, drops)
 
 
-def rejection_drops(name: str, rejected: Iterable[Rejected]) -> list[Drop]:
-    """Return the ledger rows of rejected rows, in the order of file and line."""
-    ordered = sorted(rejected, key=lambda r: (r.file, r.line, r.reason))
-    return [Drop(f"{name}:{r.file}:{r.line}", STAGE, r.reason) for r in ordered]
+def _items(
+    each: OpenSource[Any], parse: Callable[[Files], Iterator[ItemT | Rejected]], drops: list[Drop]
+) -> Iterator[ItemT]:
+    name = each.source.spec.name
+    rejected: list[Rejected] = []
+    for item in parse(open_source(each.source.spec, each.resolved, rejected.append)):
+        if isinstance(item, Rejected):
+            rejected.append(item)
+        else:
+            yield item
+    drops += each.absent
+    rejected.sort(key=lambda r: (r.file, r.line, r.reason))
+    drops += [Drop(f"{name}:{r.file}:{r.line}", STAGE, r.reason) for r in rejected]
 
 
 def revisions(opened: Iterable[AnyOpen]) -> Mapping[str, str]:
