@@ -39,6 +39,9 @@ SPEED_BENCH_COLUMNS = (
 _HUB_DIST = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<revision>[\w./-]+)")
 
 
+_CHECKSUM_LINE = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>.+)")
+
+
 def load(dist: str | Path, config: str, *, allow_placeholders: bool = False) -> Dataset:
     """Load one config of a DIST as a `datasets.Dataset`.
 
@@ -73,10 +76,15 @@ def read_config(dist: str | Path, config: str, *, allow_placeholders: bool = Fal
         known = ", ".join(sorted(config_files(folder))) or "none"
         raise DistError(f"{dist}: no config {config!r}; it has {known}")
     verify_checksums(folder, files)
-    table = pa.concat_tables([_read_parquet(path) for path in files])
-    missing = [name for name in SPEED_BENCH_COLUMNS if name not in table.column_names]
-    if missing:
-        raise DistError(f"{files[0]}: not a split of this benchmark: it lacks the column {missing[0]!r}")
+    tables = [_read_parquet(path) for path in files]
+    for path, one in zip(files, tables, strict=True):
+        _refuse_malformed(one, path)
+    try:
+        table = pa.concat_tables(tables)
+    except pa.ArrowException as error:
+        raise DistError(
+            f"{files[0].parent}: its files differ in columns ({_first_line(error)}); fetch it again"
+        ) from None
     if not allow_placeholders:
         _refuse_placeholders(table, str(dist), config)
     return table
@@ -92,7 +100,8 @@ def resolve_dist(dist: str | Path) -> Path:
     """
     folder = Path(dist)
     if folder.is_dir():
-        if not config_files(folder) and (folder / "dist").is_dir():
+        # Not by config_files: the files of a build's pool/ look like those of a config.
+        if not any(folder.glob("data/*.parquet")) and (folder / "dist").is_dir():
             raise DistError(f"{dist}: this is a build; name {folder / 'full'} (all text) or {folder / 'dist'}")
         return folder
     match = _HUB_DIST.fullmatch(str(dist))
@@ -131,8 +140,13 @@ def read_checksums(folder: Path) -> dict[str, str]:
     path = folder / CHECKSUMS
     if not path.is_file():
         return {}
-    pairs = (line.split("  ", 1) for line in path.read_text("utf-8").splitlines() if line)
-    return {name: digest for digest, name in pairs}
+    known: dict[str, str] = {}
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+        match = _CHECKSUM_LINE.fullmatch(line)
+        if match is None:
+            raise DistError(f"{path}: line {number}: not a line of sha256sum; fetch the DIST again")
+        known[match["name"]] = match["digest"]
+    return known
 
 
 def verify_checksums(folder: Path, files: Sequence[Path]) -> None:
@@ -182,11 +196,57 @@ def _refuse_placeholders(table: pa.Table, dist: str, config: str) -> None:
 
 
 def _read_parquet(path: Path) -> pa.Table:
+    if path.is_dir():  # pyarrow would read it as a data set of no files
+        raise DistError(f"{path}: a folder where a parquet file belongs; fetch the DIST again")
     try:
         table = pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:
-        raise DistError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]}); fetch it again") from None
+        raise DistError(f"{path}: not a readable parquet file ({_first_line(error)}); fetch it again") from None
     return table.replace_schema_metadata(None)
+
+
+def _refuse_malformed(table: pa.Table, path: Path) -> None:
+    """Refuse a file without the columns that every DIST has, and rows in which what every tool reads is null."""
+    for name in SPEED_BENCH_COLUMNS:
+        if table.column_names.count(name) != 1:
+            fault = "has twice" if name in table.column_names else "lacks"
+            raise DistError(f"{path}: not a split of this benchmark: it {fault} the column {name!r}")
+    for name, fits in _TYPES.items():
+        found = table.schema.field(name).type
+        if not fits(found):
+            raise DistError(f"{path}: column {name!r} is of type {found}, not as published; fetch the DIST again")
+    for name in _TYPES:
+        row = _first_null(table.column(name))
+        if row is not None:
+            raise DistError(f"{path}: row {row + 1}: its {name} is null or holds null; fetch the DIST again")
+
+
+def _is_text(found: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        return _is_text(found.value_type)
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
+
+
+def _is_texts(found: pa.DataType) -> bool:
+    is_list = pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
+    return is_list and _is_text(found.value_type)
+
+
+_TYPES = {"question_id": _is_text, "category": _is_text, "source": _is_text, "src_id": _is_text, "turns": _is_texts}
+"""What is read of every row of any DIST; the other columns are null in some sets."""
+
+
+def _first_null(column: pa.ChunkedArray) -> int | None:
+    """Return the place of the first row that is null or holds one; None where no row does."""
+    nested = pa.types.is_nested(column.type)
+    if not column.null_count and not (nested and any(chunk.flatten().null_count for chunk in column.chunks)):
+        return None
+    values = column.to_pylist()
+    return next(i for i, value in enumerate(values) if value is None or (nested and None in value))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def read_manifest(dist: Path) -> dict[str, Any] | None:
@@ -196,5 +256,10 @@ def read_manifest(dist: Path) -> dict[str, Any] | None:
     path = dist.parent / "manifest.json"
     if dist.name not in ("dist", "full") or not path.is_file():
         return None
-    manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DistError(f"{path}: not a manifest that can be read ({_first_line(error)}); build again") from None
+    if not isinstance(manifest, dict):
+        raise DistError(f"{path}: not a manifest: it is no JSON object; build again")
     return manifest
