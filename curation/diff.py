@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from curation.errors import DistError
 from curation.ids import turns_sha256
-from curation.load import CHECKSUMS, config_files, file_sha256, is_placeholder, read_config, resolve_dist
+from curation.load import CHECKSUMS, config_files, is_placeholder, read_config, resolve_dist
 from curation.versions import STEPS, Step
+from sources.disk import file_sha256
 
 ID_COLUMNS = ("question_id", "source", "src_id")
 """The columns by which others refer to rows; a row that stays and changes one of them breaks those references."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from curation.composition import SPEC_BENCH_CATEGORY, Composition
 from curation.diversity import CategoryDiversity, DiversityReport
-from curation.store import atomic
+from sources.disk import atomic
 
 
 def as_document(report: DiversityReport) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections import Counter
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from curation.errors import DistError
 from curation.schema import SENTINEL
+from sources.disk import file_sha256 as file_sha256
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -161,12 +161,6 @@ def verify_checksums(folder: Path, files: Sequence[Path]) -> None:
             raise DistError(f"{path}: not listed in {CHECKSUMS}; fetch the DIST again")
         if file_sha256(path) != known[name]:
             raise DistError(f"{path}: its SHA-256 differs from {CHECKSUMS}; fetch the DIST again")
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def is_placeholder(turns: Sequence[str]) -> bool:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cards.facts import ConfigFacts, Counts, GroupFacts, LengthFacts, SourceFacts
-from curation.load import file_sha256
 from curation.rows import source_names
 from curation.schema import SPLIT_SCHEMA
 from sources.base import DIFFICULTIES, SourceSpec
+from sources.disk import file_sha256
 
 _CARD_TYPES = {pa.string(): "string", pa.bool_(): "bool", pa.int32(): "int32"}
 _SMALL = ["category", "difficulty", "multiturn", "text_status", "num_tokens", "record_ids"]

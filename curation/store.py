@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -19,23 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from curation.load import CHECKSUMS, file_sha256
+from curation.load import CHECKSUMS
 from curation.stages.base import Drop, StageResult, ledger_table
+from sources.disk import atomic as atomic
+from sources.disk import file_sha256
 
 VERSIONED_PACKAGES = ("datasketch", "faiss-cpu", "langdetect", "numpy", "pyarrow", "tiktoken")
 """The libraries whose version can change a result; named in the manifest, and part of every step's key."""
-
-
-@contextmanager
-def atomic(target: Path) -> Generator[Path]:
-    """Yield a scratch path that becomes `target` only if the block succeeds."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        yield scratch
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def write_text(target: Path, text: str) -> None:
@@ -80,8 +69,13 @@ def write_vectors(target: Path, x: NDArray[np.float32]) -> None:
 
 def write_checksums(folder: Path) -> None:
     """Write `SHA256SUMS` over every other file of a DIST folder."""
-    lines = [f"{digest}  {name}\n" for name, digest in file_digests(folder).items() if name != CHECKSUMS]
-    write_text(folder / CHECKSUMS, "".join(lines))
+    digests = {name: digest for name, digest in file_digests(folder).items() if name != CHECKSUMS}
+    write_text(folder / CHECKSUMS, checksums_text(digests))
+
+
+def checksums_text(digests: Mapping[str, str]) -> str:
+    """Return the text of a checksum file, as `sha256sum` writes it, in the order of the paths."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
 
 
 def file_digests(folder: Path) -> dict[str, str]:

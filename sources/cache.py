@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from filelock import FileLock
 
 from sources.base import SourceSpec
+from sources.disk import atomic
 from sources.errors import SourceError
 from sources.hosts import ListedFile, Listing
 
@@ -99,8 +99,5 @@ class SourceCache:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Sources that share a repository are checked by threads of one process.
-    scratch = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    scratch.write_text(text, "utf-8")
-    os.replace(scratch, path)
+    with atomic(path) as scratch:
+        scratch.write_text(text, "utf-8")

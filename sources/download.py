@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -15,6 +14,7 @@ from typing import Protocol
 import requests
 from filelock import FileLock
 
+from sources.disk import file_sha256
 from sources.errors import SourceError
 from sources.http import ATTEMPTS, Unreachable, backoff_s, host_of, reason_of, send
 
@@ -73,7 +73,7 @@ def download(
             return
         part = _Part(target)
         _gather(session, url, part, token, sha256, label or url, progress)
-        found = part.sha256()
+        found = file_sha256(part.path)
         if sha256 and found != sha256:
             part.discard()
             raise SourceError(
@@ -97,10 +97,6 @@ class _Part:
     @property
     def etag(self) -> str:
         return self._etag_path.read_text("utf-8") if self._etag_path.exists() else ""
-
-    def sha256(self) -> str:
-        with self.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def start_anew(self, etag: str) -> None:
         # The tag is gone before the bytes are, and there after: never the tag of one file beside the bytes of another.

@@ -15,6 +15,7 @@ from pathlib import Path
 import requests
 
 from sources.base import SourceSpec
+from sources.disk import atomic
 from sources.errors import SourceError
 from sources.http import get_json
 from sources.origins import Origin, open_source, resolve
@@ -72,12 +73,8 @@ def look_up_all(repositories: Iterable[str], path: Path, session: requests.Sessi
 
 
 def _write(known: Mapping[str, str], path: Path) -> None:
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with atomic(path) as scratch:
         scratch.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n", "utf-8")
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sources.base import FileSpec, SourceSpec
+from sources.disk import atomic
 from sources.errors import SourceError
 
 LOCK_VARIABLE = "SPEEDBENCH_LOCK"
@@ -92,14 +93,11 @@ def load_lock(path: Path | None = None) -> Lock:
 
 def write_lock(lock: Lock, path: Path) -> None:
     """Write the lock, whole or not at all; the same pins give the same bytes."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        scratch.write_text(lock_text(lock), "utf-8")
-        os.replace(scratch, path)
+        with atomic(path) as scratch:
+            scratch.write_text(lock_text(lock), "utf-8")
     except OSError as error:
         raise SourceError(f"{path}: cannot be written ({error.strerror}); name another with {LOCK_VARIABLE}") from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def lock_text(lock: Lock) -> str:

@@ -6,7 +6,6 @@ that an adapter parses. Nothing behind the seam knows where a file came from.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sources.base import Files, Row, SourceSpec
+from sources.disk import file_sha256
 from sources.errors import SourceError
 from sources.reading import OnReject, read_rows
 
@@ -187,12 +187,6 @@ def _paths_below(folder: Path) -> Iterator[str]:
 def resolved_file(key: str, path: str, local: Path) -> ResolvedFile:
     """Return a file with its digest, read from the bytes that lie there."""
     try:
-        return ResolvedFile(key, path, local, sha256_of(local), local.stat().st_size)
+        return ResolvedFile(key, path, local, file_sha256(local), local.stat().st_size)
     except OSError as error:
         raise SourceError(f"{local}: cannot be read ({error.strerror}); mend its permissions") from error
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

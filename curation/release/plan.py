@@ -10,8 +10,9 @@ from cards.stamps import with_stamps
 from curation.diff import Diff, diff_dists
 from curation.load import CHECKSUMS, resolve_dist
 from curation.release.remote import Digest, State
+from curation.store import checksums_text
 from curation.verify.base import CARD, CHANGELOG, Subject
-from curation.verify.files import FROM_THE_HUB, checksums_of, checksums_text, digest_of
+from curation.verify.files import FROM_THE_HUB, checksums_of, digest_of
 from curation.versions import is_allowed_step, next_version
 
 _HEAD = """# Changelog

@@ -188,7 +188,7 @@ def _make_plan(found: Preflight, subject: Subject, remote: Remote, version: str,
 
 def write_overlay(dist: Path, plan: Plan) -> None:
     """Make the DIST what is uploaded, byte for byte."""
-    from curation.store import atomic
+    from sources.disk import atomic
 
     for name, data in plan.overlay.items():
         with atomic(dist / name) as scratch:

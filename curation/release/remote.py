@@ -15,6 +15,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, Repo
 from huggingface_hub.hf_api import RepoFile
 
 from curation.errors import ReleaseError
+from sources.disk import file_sha256
 
 REPO_TYPE = "dataset"
 
@@ -82,9 +83,8 @@ class Digest:
     def of_file(cls, path: Path) -> Digest:
         """Return both digests of a file, read a piece at a time."""
         with path.open("rb") as stream:
-            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-            stream.seek(0)
-            return cls(sha256, _blob_id(path.stat().st_size, iter(lambda: stream.read(1 << 20), b"")))
+            pieces = iter(lambda: stream.read(1 << 20), b"")
+            return cls(file_sha256(path), _blob_id(path.stat().st_size, pieces))
 
     def is_of(self, stated: str) -> bool:
         """Tell whether the Hub states these bytes."""

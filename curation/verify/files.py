@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from cards.stamps import without_stamps
-from curation.load import CHECKSUMS, file_sha256
+from curation.load import CHECKSUMS
 from curation.store import file_digests
 from curation.verify.base import CARD, CHANGELOG, Fault, Subject
+from sources.disk import file_sha256
 
 FROM_THE_HUB = frozenset({".gitattributes"})
 """What the Hub itself puts into a repository."""
@@ -105,8 +106,3 @@ def _against_manifest(subject: Subject, name: str, recorded: str) -> Iterator[Fa
         ).hexdigest()
     if found != recorded:
         yield Fault("digests", own, "", "its SHA-256 differs from manifest.json", _REBUILD)
-
-
-def checksums_text(digests: Mapping[str, str]) -> str:
-    """Return the text of a checksum file, as `sha256sum` writes it."""
-    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))

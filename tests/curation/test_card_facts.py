@@ -15,9 +15,9 @@ from cards.facts import LengthFacts
 from curation import card_facts
 from curation.card_facts import audit_facts, category_facts, recipe_settings, throughput_facts
 from curation.diversity_input import read_pool
-from curation.load import file_sha256
 from curation.recipe import load_recipe
 from curation.row_facts import config_facts, length_facts, source_facts
+from sources.disk import file_sha256
 from tests.curation.explore_build import CANDIDATES, SPECS, explore_build
 
 CONFIGS = ("qualitative", "spec_bench", "throughput_1k")

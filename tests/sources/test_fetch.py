@@ -15,12 +15,13 @@ import pytest
 from sources import http
 from sources.base import FileSpec, SourceSpec
 from sources.cache import SourceCache
+from sources.disk import file_sha256
 from sources.errors import SourceError
 from sources.fetch import HubOrigin
 from sources.http import Unreachable
 from sources.licenses import MIT
 from sources.lock import Lock, LockedFile, LockedSource
-from sources.origins import resolve, sha256_of
+from sources.origins import resolve
 from tests.hub.fakehub import FakeHub, Gate, running
 
 OLD, NEW = b'{"q": "as it was"}\n', b'{"q": "as it is now"}\n'
@@ -58,7 +59,7 @@ def put(hub: FakeHub, host: str, files: dict[str, bytes], revision: str = "") ->
 def locked(tmp_path: Path, data: bytes, path: str = "data/q.jsonl", revision: str = "") -> Lock:
     source = tmp_path / "as-locked"
     source.write_bytes(data)
-    file = LockedFile(path=path, sha256=sha256_of(source), size=len(data))
+    file = LockedFile(path=path, sha256=file_sha256(source), size=len(data))
     return Lock(sources={"demo": LockedSource(revision=revision, files=(file,))})
 
 
