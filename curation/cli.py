@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sources.tables import json_option
+
 if TYPE_CHECKING:
     from sources.origins import Origin
 
@@ -73,7 +75,7 @@ def origin_of(mirror: Path | None, *, samples: bool) -> Iterator[Origin]:
 @click.command()
 @click.argument("dist")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write the comparison as a picture.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of the table.")
+@json_option
 @click.option("--allow-partial", is_flag=True, help="Leave placeholder rows out, and say how many.")
 def diversity(dist: str, plot: Path | None, as_json: bool, allow_partial: bool) -> None:
     """Compare the qualitative split of DIST with Spec-Bench, random choice, greedy choice and the bound."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from sources.tables import json_option
+
 partial_option = click.option(
     "--allow-partial", is_flag=True, help="Go on without the rows that have no text, and say how many."
 )
 out_option = click.option(
     "--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="A new folder for the result."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
 @click.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sources.errors import SourceError
-from sources.tables import print_rows
+from sources.tables import json_option, print_rows
 
 if TYPE_CHECKING:
     from sources.access import Access
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 mirror_option = click.option(
     "--mirror",
     type=click.Path(path_type=Path),

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of the table.")
+"""Of every command that prints a table."""
+
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """Print rows of the same columns as JSON or as a table."""

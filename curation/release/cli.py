@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from sources.tables import json_option
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("dist")
@@ -15,7 +17,7 @@ import click
     metavar="RECIPE",
     help="Check what a build of RECIPE and its push will need, and stop; no DIST yet.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of the table.")
+@json_option
 def release(dist: str, repo: str, version: str, dry_run: bool, before_build: str | None, as_json: bool) -> None:
     """Verify DIST and push it to the Hub as one commit with one tag; running it again goes on where it stopped."""
     from curation.release.flow import check_before_build, dry_run_rows, release_dist

@@ -11,6 +11,7 @@ from typing import Any
 
 from curation.stages.base import Drop
 from curation.throughput.rows import Measures
+from sources.disk import atomic
 
 MEASURES = {
     "bits_per_byte": "bits a byte of the continuation, given the prompt",
@@ -155,4 +156,5 @@ def write_tier_plot(report: ThroughputReport, path: Path) -> None:
         axes.set_ylabel(label)
         axes.legend()
     figure.suptitle("Predictability of what is expected after a prompt")
-    figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
+    with atomic(path) as scratch:
+        figure.savefig(scratch, format="png", dpi=120, metadata={"Software": None})

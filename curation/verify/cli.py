@@ -7,11 +7,13 @@ from dataclasses import asdict
 
 import click
 
+from sources.tables import json_option
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("dist")
 @click.option("--local", "is_local", is_flag=True, help="Let a build of a mirror or of samples pass.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of the table.")
+@json_option
 def verify(dist: str, is_local: bool, as_json: bool) -> None:
     """Check that DIST is all that a release must be; every fault in one pass, each with file and row."""
     from curation.errors import DistError

@@ -7,7 +7,6 @@ Rules
 - One question may stand in several files, with more answers in the longer: the id is the question's, joined by the
   file's length, since each is a record of its own; rows of one question never meet in one config (curation).
 - A label that names none of the answers is rejected.
-- No licence is stated: our rows are placeholders.
 """
 
 from __future__ import annotations
@@ -15,28 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sources.base import Files, FileSpec, Rejected, Row, SourceSpec
-from sources.licenses import UNKNOWN
+from sources import ada_leval
+from sources.base import Files, Rejected, Row
 from sources.passages import Part, Passage
 
 _COLUMNS = {"question_id": "any", "question": "string", "answer": "string", "all_answers": "list<string>"}
 
-SPEC = SourceSpec(
-    name="stackselect",
-    title="Ada-LEval StackSelect",
-    repo="http://opencompass.openxlab.space/utils/AdaLEval",
-    host="web",
-    mirror="_web/AdaLEval",
-    license=UNKNOWN,
-    files={size: FileSpec(f"stackselect_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k")},
-    feeds=("mixed",),
-    citation="""@inproceedings{wang2024adaleval,
-  title     = {Ada-LEval: Evaluating long-context LLMs with length-adaptable benchmarks},
-  author    = {Wang, Chonghua and Duan, Haodong and Zhang, Songyang and Lin, Dahua and Chen, Kai},
-  booktitle = {Proceedings of NAACL},
-  year      = {2024}
-}""",
-)
+SPEC = ada_leval.spec("stackselect", "StackSelect", "mixed", _COLUMNS, ("1k", "2k", "8k", "16k", "32k"))
 
 
 def parse(files: Files) -> Iterator[Passage | Rejected]:

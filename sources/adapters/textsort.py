@@ -9,7 +9,6 @@ Rules
   the marks `Before:`, `Part <n>:` and `After:`, the last of each, since the instruction has an example with the same.
 - The id is the book's, the offsets and the file's length. The file beyond the longest prompt is read because segments
   are only ever shortened.
-- No licence is stated: our rows are placeholders.
 """
 
 from __future__ import annotations
@@ -19,30 +18,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sources.base import Files, FileSpec, Rejected, Row, SourceSpec
-from sources.licenses import UNKNOWN
+from sources import ada_leval
+from sources.base import Files, Rejected, Row
 from sources.passages import Part, Passage
 
 _COLUMNS = {"book_id": "any", "para_offset": "any", "prompt": "string", "answer": "any"}
 
-SPEC = SourceSpec(
-    name="textsort",
-    title="Ada-LEval TextSort",
-    repo="http://opencompass.openxlab.space/utils/AdaLEval",
-    host="web",
-    mirror="_web/AdaLEval",
-    license=UNKNOWN,
-    files={
-        size: FileSpec(f"textsort_{size}.json", "json", _COLUMNS) for size in ("1k", "2k", "8k", "16k", "32k", "64k")
-    },
-    feeds=("low_entropy",),
-    citation="""@inproceedings{wang2024adaleval,
-  title     = {Ada-LEval: Evaluating long-context LLMs with length-adaptable benchmarks},
-  author    = {Wang, Chonghua and Duan, Haodong and Zhang, Songyang and Lin, Dahua and Chen, Kai},
-  booktitle = {Proceedings of NAACL},
-  year      = {2024}
-}""",
-)
+SPEC = ada_leval.spec("textsort", "TextSort", "low_entropy", _COLUMNS, ("1k", "2k", "8k", "16k", "32k", "64k"))
 
 _MARK = re.compile(r"(?m)^(Before|Part [1-4]|After): ?")
 _MARKS = ["Before", "Part 1", "Part 2", "Part 3", "Part 4", "After"]
