@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+
+from curation.processes import one_thread_pool
 
 HEAD_CHARS = 600
 """Code points of a text that are looked at: more do not change the verdict, and each costs time."""
@@ -52,8 +52,7 @@ def detect_languages(
     heads = [text[:HEAD_CHARS] for text in texts]
     if workers <= 1 or len(heads) < max(parallel_from, 1):
         return [detect_language(head, seed) for head in heads]
-    # Spawned, not forked: the parent may hold threads, and a child must not inherit anything but its arguments.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with one_thread_pool(workers) as pool:
         chunk = max(1, len(heads) // (8 * workers))
         return list(pool.map(partial(detect_language, seed=seed), heads, chunksize=chunk))
 

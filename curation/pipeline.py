@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from curation.building import whole_build
 from curation.card_facts import card_facts
 from curation.manifest import manifest
 from curation.options import Book, Options
@@ -37,25 +38,25 @@ SPLIT_SOURCES: dict[str, tuple[Source | PassageSource, ...]] = {
 
 
 def build_splits(recipe: Recipe, out: Path, options: Options) -> BuildFolder:
-    """Build the splits of a recipe into a folder and return it; the manifest is written last.
+    """Build the splits of a recipe into a folder and return it, whole or not at all; the manifest is written last.
 
     Raises
     ------
     Refusal
         If a source cannot be read, a pool is smaller than its quota, or the recipe cannot be followed.
     """
-    folder, book = BuildFolder(out), Book()
+    book = Book()
     offered = [s for part in options.parts for s in SPLIT_SOURCES[part]]
     require_sources(chosen_sources(recipe, offered), options.origin, allow_short=options.allow_short)
     tokenizer = load_tokenizer(recipe.tokenizer)
-    folder.begin()
     opened: tuple[AnyOpen, ...] = ()
-    if "qualitative" in options.parts:
-        opened += build_qualitative(recipe, folder, options, tokenizer, book)
-    if "throughput" in options.parts:
-        opened += build_throughput_split(recipe, folder, options, book)
-    publish(recipe, folder, options, tokenizer, opened, book)
-    return folder
+    with whole_build(out) as folder:
+        if "qualitative" in options.parts:
+            opened += build_qualitative(recipe, folder, options, tokenizer, book)
+        if "throughput" in options.parts:
+            opened += build_throughput_split(recipe, folder, options, book)
+        publish(recipe, folder, options, tokenizer, opened, book)
+    return BuildFolder(out)
 
 
 def publish(

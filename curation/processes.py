@@ -12,8 +12,11 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+
+from curation.errors import BuildError
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -27,12 +30,23 @@ def one_thread_pool(workers: int, prepare: Callable[[], None] | None = None) -> 
     workers
         Processes, at least 1.
     prepare
-        Called once in each of them; a function of a module, as it is pickled.
+        Called once in each of them; a function of a module or a `partial` of one, as it is pickled.
+
+    Raises
+    ------
+    BuildError
+        If one of them is killed.
     """
+    # Spawned, not forked: threads of arrow and of the tokenizer do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with _one_thread(), ProcessPoolExecutor(workers, context, _start_worker, (prepare,)) as pool:
         try:
             yield pool
+        except BrokenProcessPool:
+            raise BuildError(
+                f"one of {workers} worker processes was ended from outside, by the system where memory ran out; "
+                "run it again with fewer --workers"
+            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

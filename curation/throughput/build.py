@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from curation.errors import BuildError
 from curation.kernels.prefixes import longest_shared_prefix, shared_shares
+from curation.processes import one_thread_pool
 from curation.recipe import Recipe
 from curation.stages.base import Drop
 from curation.throughput.cells import Attempt, ConfigState, fill, in_turns
@@ -176,8 +176,7 @@ def _builders(
     if workers <= 1:
         yield builder, lambda config: lambda batch: (builder.build(config, target, n) for target, n in batch)
         return
-    # Spawned, not forked: threads of arrow and of the tokenizer do not survive a fork.
-    with ProcessPoolExecutor(workers, get_context("spawn"), _start, (shelf, dict(provenance), recipe)) as pool:
+    with one_thread_pool(workers, partial(_start, shelf, dict(provenance), recipe)) as pool:
 
         def attempt(config: str) -> Attempt:
             return lambda batch: pool.map(_build, [(config, *each) for each in batch], chunksize=4)
