@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from curation.errors import RecipeError
+from sources.base import CATEGORIES
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -104,6 +105,15 @@ class SelectionConfig(Section):
     core_rows: int = Field(300, ge=0, description="rows whose shifts strengthen the bound; 0: the plain relaxation")
     bound_rounds: int = Field(2, ge=1, description="times the core is chosen anew")
     categories: tuple[str, ...] = Field((), description="empty: all eleven")
+
+    @field_validator("categories")
+    @classmethod
+    def _are_known(cls, categories: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in categories if name not in CATEGORIES]:
+            raise ValueError(f"no category {unknown[0]!r}; the categories are {', '.join(CATEGORIES)}")
+        if len(set(categories)) < len(categories):
+            raise ValueError(f"a category is named twice: {', '.join(categories)}")
+        return categories
 
 
 class TokenizerConfig(Section):
@@ -212,17 +222,26 @@ def _read(name_or_path: str, seen: tuple[str, ...]) -> dict[str, Any]:
     if name_or_path in shipped:
         text = (resources.files("curation") / "recipes" / f"{name_or_path}.toml").read_text("utf-8")
     elif Path(name_or_path).is_file():
-        text = Path(name_or_path).read_text("utf-8")
+        text = _text_of(Path(name_or_path))
     else:
         raise RecipeError(f"recipe {name_or_path}: not a file and not one of {', '.join(shipped)}")
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise RecipeError(f"recipe {name_or_path}: not TOML: {error}") from None
     parent = data.pop("extends", None)
     if parent is None:
         return data
     return _merged(_read(str(parent), (*seen, name_or_path)), data)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"recipe {path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except OSError as error:
+        raise RecipeError(f"recipe {path}: cannot be read ({error.strerror}); check its permissions") from None
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
