@@ -10,6 +10,8 @@ import click
 
 from sources.errors import Refusal
 
+logger = logging.getLogger(__name__)
+
 # name: (module:attribute, the line that `speedbench --help` prints). Written out, so that help needs no import.
 COMMANDS = {
     "sources": ("sources.cli:sources", "List the sources, check access to them, pin what is not pinned yet."),
@@ -61,11 +63,17 @@ def cli(verbose: int, quiet: bool) -> None:
 
 
 def main() -> None:
-    """Run the command; a `Refusal` becomes one line on stderr and exit status 1."""
+    """Run the command; a `Refusal`, or what the system refuses, becomes one line on stderr and exit status 1."""
     try:
         cli(prog_name="speedbench")
     except Refusal as refusal:
         click.echo(f"speedbench: {refusal}", err=True)
+        sys.exit(1)
+    except OSError as error:  # no disk left, no permission, a file in the place of a folder: nothing of ours to mend
+        where = f"{error.filename}: " if error.filename else ""
+        why = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+        click.echo(f"speedbench: {where}{why}; check the path, its permissions and the space that is left", err=True)
+        logger.debug("the system refused", exc_info=error)
         sys.exit(1)
     except KeyboardInterrupt:
         click.echo("speedbench: interrupted; what was finished is kept", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from importlib import metadata
@@ -11,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from speedbench.cli import COMMANDS, cli
+from speedbench.cli import COMMANDS, cli, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,6 +63,26 @@ def test_a_refusal_is_one_line_on_stderr_and_exit_status_1():
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line == "speedbench: recipe no-such-recipe: not a file and not one of demo, v1, v1-offline"
+
+
+def test_what_the_system_refuses_is_one_line_on_stderr_and_exit_status_1(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = _run("build", "demo", "--samples", "--only", "throughput", "--out", str(tmp_path / "file" / "out"))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "Not a directory" in done.stderr.splitlines()[-1]
+
+
+def test_an_error_of_the_system_that_no_code_foresaw_is_one_line_too(monkeypatch, capsys):
+    def full(**_):
+        raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/data.parquet")
+
+    monkeypatch.setattr("speedbench.cli.cli", full)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("speedbench: /somewhere/data.parquet: No space left on device; ")
 
 
 def test_wrong_usage_is_exit_status_2():
