@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from curation.errors import DistError
 from curation.load import config_files, is_placeholder, read_config
 from sources.base import TIERS
 
@@ -102,11 +103,14 @@ def wanted_rows(folder: Path) -> list[Wanted]:
     Raises
     ------
     DistError
-        If a file differs from the checksums or is no split.
+        If there is no file of a config, or one differs from the checksums or is no split.
     """
+    configs = config_files(folder)
+    if not configs:
+        raise DistError(f"{folder}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
     return [
         row
-        for config in sorted(config_files(folder))
+        for config in sorted(configs)
         for row in _placeholders(config, read_config(folder, config, allow_placeholders=True))
     ]
 
