@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.errors import DistError
 from curation.load import config_files, read_manifest, resolve_dist
 from curation.recipe import Recipe
 from curation.schema import SPLIT_SCHEMA
@@ -200,8 +199,6 @@ def open_subject(dist: str | Path, *, is_local: bool, overlay: Mapping[str, byte
     from sources.registry import SOURCES
 
     folder = resolve_dist(dist)
-    if not config_files(folder):
-        raise DistError(f"{dist}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
     specs = {name: source.spec for name, source in SOURCES.items()}
     return Subject(folder, overlay or {}, is_local, specs, load_lock())
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from curation.load import config_files
 from curation.schema import SPLIT_SCHEMA
 from curation.verify.base import Fault, Subject
-from curation.verify.rows import SPEC_BENCH
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +30,6 @@ def check_self_audit(subject: Subject) -> Iterator[Fault]:
     if left_out:
         logger.warning("self audit: %s: too large to compare row by row, left out as in the card", ", ".join(left_out))
     for pair in check_self(folder, configs=audited).faults:
-        if pair.config != pair.other_config and SPEC_BENCH in (pair.config, pair.other_config):
-            continue  # kept whole for regression: it shares sources with our own categories, articles and all
         other = f"{pair.other_config} {pair.other_question_id}"
         message = f"{pair.reason} ({pair.kind}, {pair.score:.2f}): {other}"
         yield Fault("self audit", f"data/{pair.config}.parquet", f"row ({pair.question_id})", message, _REMEDY)

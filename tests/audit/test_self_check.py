@@ -72,14 +72,24 @@ def test_across_configs_one_record_or_a_smaller_set_is_by_construction(tmp_path:
     ]
 
 
-def test_the_qa_category_is_spec_benchs_by_construction_and_other_categories_are_faults(tmp_path: Path) -> None:
-    rows = [{"turns": [MILL]}, {"turns": [WIRE], "category": "math"}]
-    dist = write_benchmark(tmp_path / "dist", rows)
-    bench = [
-        {"turns": [t], "question_id": f"b{i}", "src_id": f"x{i}", "category": "c"} for i, t in enumerate((MILL, WIRE))
-    ]
+def test_what_spec_bench_shares_is_by_construction_and_what_other_configs_share_without_a_record_is_a_fault(
+    tmp_path: Path,
+) -> None:
+    dist = write_benchmark(tmp_path / "dist", [{"turns": [MILL]}, {"turns": [WIRE], "category": "math"}])
+    bench = [{"turns": [MILL], "question_id": "b0", "src_id": "x0", "category": "c"}]
     write_benchmark(dist, bench, config="spec_bench")
-    assert verdicts(check_self(dist)) == [("by construction", "exact", "b0", "q0"), ("fault", "exact", "b1", "q1")]
+    write_benchmark(dist, [{"turns": [WIRE], "question_id": "t0", "src_id": "x1"}], config="throughput_1k")
+    assert verdicts(check_self(dist)) == [("by construction", "exact", "b0", "q0"), ("fault", "exact", "q1", "t0")]
+
+
+def test_a_demonstration_that_two_lengths_cut_elsewhere_is_no_fault(tmp_path: Path) -> None:
+    shown = FILLER * 12
+    rows = [f"{MILL}\n\n{shown[:-40]}", f"{WIRE}\n\n{shown[:-9]}"]
+    assert verdicts(check(tmp_path, rows)) == []
+
+
+def test_a_prompt_that_goes_on_where_another_ends_is_near(tmp_path: Path) -> None:
+    assert [p.kind for p in check(tmp_path, [MILL, MILL + " Explain."]).faults] == ["near"]
 
 
 def test_near_means_what_the_recipe_of_the_build_says(tmp_path: Path) -> None:
