@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from curation.audit.benchmark import Benchmark, benchmark_digest, benchmark_files, read_benchmark
 from curation.kernels import audit_fold, audit_hash
-from curation.kernels.audit_index import OverlapIndex, ShingleTable, build_index
+from curation.kernels.audit_index import OverlapIndex, build_index
 from curation.kernels.audit_rules import Rule
+from curation.kernels.audit_shingles import ShingleTable
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ def load_index(dist: str | Path, rule: Rule, cache: Path) -> BenchmarkIndex:
 
 def index_key(digest: str, rule: Rule) -> str:
     """Return the digest by which an index is cached."""
-    parts = (digest, audit_fold.VERSION, audit_hash.VERSION, audit_fold.unicode_version(), rule.max_prompts, "layout 5")
+    parts = (digest, audit_fold.VERSION, audit_hash.VERSION, audit_fold.unicode_version(), rule.max_prompts, "layout 6")
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
 
 

@@ -98,9 +98,9 @@ def use_fast(num_bytes: int) -> bool:
 
 def _fast() -> Kernel:
     from curation.kernels.audit_fast import FastTokenizer
-    from curation.kernels.audit_fast_search import find_postings
+    from curation.kernels.audit_fast_search import FastSearch
 
-    return Kernel(FastTokenizer(), find_postings)
+    return Kernel(FastTokenizer(), FastSearch())
 
 
 def _longest(index: OverlapIndex) -> Iterator[str]:

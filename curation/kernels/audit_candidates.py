@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curation.kernels.audit_hash import shingle_hashes
-from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, ShingleTable
+from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
+from curation.kernels.audit_shingles import AROUND, ShingleTable, surroundings
 from curation.kernels.audit_tokens import Ints, Tokens
 
 WINDOW = 2
 """A prompt is looked for in stretches of so many times its own length."""
 
-AROUND = 8
-"""Tokens before and behind a match that are looked at before the pair is considered."""
-
 PARTIAL_RUN = 13
 """Tokens in a row from which a part of a prompt is worth a comparison."""
 
+_LOW7, _HIGH = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080)
+_ONES = np.uint64(0x0101010101010101)
 _MIN_COVERED = 0.25
 _MIN_ALIGNED = 0.5
 _SHIFTS = (-3, -2, -1, 1, 2, 3)
@@ -121,11 +121,6 @@ def find_postings(tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postin
     )
 
 
-def min_around(index: OverlapIndex) -> float:
-    """Return the share of the tokens about a match that must be the same in document and prompt."""
-    return 0.45 if index.min_run >= PARTIAL_RUN else 0.35
-
-
 def _kept(tokens: Tokens, index: OverlapIndex, table: ShingleTable, at: Ints, key: Ints, size: int) -> Postings:
     document = np.searchsorted(tokens.first, at, "right") - 1
     # A shingle that runs over into the next document is none.
@@ -135,6 +130,13 @@ def _kept(tokens: Tokens, index: OverlapIndex, table: ShingleTable, at: Ints, ke
     source = np.repeat(np.arange(len(key)), count)
     nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
     posting = table.begins[key][source] + nth
+    before, behind = surroundings(tokens.hashes, size)
+    place = at[source]
+    alike = count_equal_bytes(before[place], table.before[posting])
+    alike += count_equal_bytes(behind[place], table.behind[posting])
+    # By one byte a token first, which can only be too many: few matches are left for the look at the tokens themselves.
+    likely = np.flatnonzero(alike >= table.need[posting])
+    source, posting = source[likely], posting[likely]
     found = Postings(
         document[source],
         table.prompt[posting].astype(np.int64),
@@ -144,6 +146,15 @@ def _kept(tokens: Tokens, index: OverlapIndex, table: ShingleTable, at: Ints, ke
     )
     rows = np.flatnonzero(_agrees_around(found, tokens, index))
     return Postings(found.document[rows], found.prompt[rows], found.at[rows], found.position[rows], size)
+
+
+def count_equal_bytes(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Count, for each pair of words, the bytes in which they agree, from 0 to 8."""
+    differ = a ^ b
+    # A byte's high bit is set if any of its bits is: adding 0x7F to the lower seven carries into it.
+    high = ((differ & _LOW7) + _LOW7) | differ
+    num_different = (((high & _HIGH) >> np.uint64(7)) * _ONES) >> np.uint64(56)
+    return np.uint8(8) - num_different.astype(np.uint8)
 
 
 def _agrees_around(p: Postings, tokens: Tokens, index: OverlapIndex) -> NDArray[np.bool_]:
@@ -159,7 +170,7 @@ def _agrees_around(p: Postings, tokens: Tokens, index: OverlapIndex) -> NDArray[
         there += has
         has &= (at >= low) & (at < high)
         same += has & (tokens.hashes.take(at, mode="clip") == index.hashes.take(first + j, mode="clip"))
-    enough: NDArray[np.bool_] = same >= min_around(index) * there
+    enough: NDArray[np.bool_] = same >= min_around(index.max_prompts) * there
     return enough | (index.stride[p.prompt] > 1)
 
 

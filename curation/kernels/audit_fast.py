@@ -35,7 +35,10 @@ _KEEP = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 class FastTokenizer:
-    """`audit_tokens.tokenize_batch`, compiled; one instance a thread, since it keeps its working memory."""
+    """`audit_tokens.tokenize_batch`, compiled; one instance a thread.
+
+    The tokens that it returns lie in its working memory and hold until its next call.
+    """
 
     def __init__(self) -> None:
         self._capacity = -1
@@ -67,14 +70,13 @@ class FastTokenizer:
             if special:
                 at = _specials(raw, *tables, special)
                 raise NeedsPreparationError(np.unique(np.searchsorted(offsets, at, "right") - 1))
-        start, end = start[:count].copy(), end[:count].copy()
         return Tokens(
-            hashes=self._hashes[:count].copy(),
-            start=start,
-            end=end,
-            first=np.searchsorted(start, offsets),
+            hashes=self._hashes[:count],
+            start=start[:count],
+            end=end[:count],
+            first=np.searchsorted(start[:count], offsets),
             deleted=np.zeros(0, np.int64),
-            lead=self._lead[:count].copy(),
+            lead=self._lead[:count],
         )
 
 

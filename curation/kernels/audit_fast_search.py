@@ -1,118 +1,228 @@
-"""`audit_candidates.find_postings` compiled by numba (extra `[fast]`): the same matches in one pass over the tokens."""
+"""`audit_candidates.find_postings` compiled by numba (extra `[fast]`): the same matches, one look at memory for each."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from curation.kernels.audit_candidates import AROUND, Postings, min_around
+from curation.kernels.audit_candidates import Postings
 from curation.kernels.audit_hash import C
-from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, ShingleTable
-from curation.kernels.audit_tokens import Tokens
+from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
+from curation.kernels.audit_shingles import AROUND, ShingleTable
+from curation.kernels.audit_tokens import Ints, Tokens
 
 _SIX = np.uint64(63)
+_BYTE = np.uint64(255)
+_SHIFT = np.uint64(8)
+_TOP = np.uint64(56)
 _C1 = np.uint64(C)
 _C2 = np.uint64(C * C % 2**64)
+_LOW7, _HIGH, _ONES = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
+_SEVEN = np.uint64(7)
 
 
-def find_postings(tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
-    """Look up the shingles of a batch: see `audit_candidates.find_postings`."""
-    return _search(tokens, index, index.five, SHINGLE), _search(tokens, index, index.three, SHORT_SHINGLE)
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """A `ShingleTable` laid out so that all that is asked of a posting lies side by side.
+
+    Attributes
+    ----------
+    rows
+        A row a posting, shape ``(m, 4)``: hash, bytes before and behind, then prompt, position and need in one word.
+    begins
+        Shape ``(2**c + 1,)``: the first row at or behind each pattern of c leading bits of a hash.
+    seen
+        The table's filter.
+    """
+
+    rows: NDArray[np.uint64]
+    begins: NDArray[np.int32]
+    seen: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, table: ShingleTable) -> _Entries:
+        place = (table.prompt.astype(np.uint64) << np.uint64(32)) | (table.position.astype(np.uint64) << np.uint64(5))
+        keys = np.repeat(table.keys, np.diff(table.begins))
+        rows = np.stack([keys, table.before, table.behind, place | table.need], axis=1)
+        return cls(rows, table.begins[table.buckets].astype(np.int32), table.seen)
 
 
-def _search(tokens: Tokens, index: OverlapIndex, table: ShingleTable, size: int) -> Postings:
-    capacity = max(64, len(tokens.hashes) // 16)
-    while True:
-        out = np.empty((4, capacity), np.int64)
-        count = 0
-        if len(table.keys):
-            count = _scan(
-                tokens.hashes,
-                tokens.first,
-                size,
-                *(table.keys, table.begins, table.prompt, table.position, table.seen, table.buckets),
-                *(index.hashes, index.first, index.num_tokens, index.stride),
-                min_around(index),
-                out,
-            )
-        if count <= capacity:
-            document, prompt, at, position = (row[:count].copy() for row in out)
-            return Postings(document, prompt, at, position, size)
-        capacity = count
+class FastSearch:
+    """`audit_candidates.find_postings`, compiled; keeps its form of the index that it was last used with."""
+
+    def __init__(self) -> None:
+        self._index: OverlapIndex | None = None
+        self._scratch = np.empty((4, 0), np.int64)
+
+    def __call__(self, tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
+        """Look up the shingles of a batch: see `audit_candidates.find_postings`."""
+        if self._index is not index:
+            self._index = index
+            self._five, self._three = _Entries.of(index.five), _Entries.of(index.three)
+        if self._scratch.shape[1] < len(tokens.hashes):
+            self._scratch = np.empty((4, 2 * len(tokens.hashes)), np.int64)
+        return (
+            _search(tokens, index, self._five, SHINGLE, self._scratch),
+            _search(tokens, index, self._three, SHORT_SHINGLE, self._scratch),
+        )
+
+
+def _search(tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, scratch: Ints) -> Postings:
+    if not len(table.rows) or len(tokens.hashes) < size:
+        empty = np.zeros(0, np.int64)
+        return Postings(empty, empty, empty, empty, size)
+    # Working memory that is kept: fresh pages for every batch would cost more than the search.
+    shingles, at, row, end = scratch[0].view(np.uint64), *scratch[1:]
+    passed = _pass_filter(tokens.hashes, size, table.seen, shingles, at)
+    held = _find_rows(shingles[:passed], at, table.begins, table.rows, row, end)
+    found = _look_up(tokens.hashes, tokens.first, size, shingles[:held], at, row, end, table.rows)
+    own = (index.hashes, index.first, index.num_tokens, index.stride)
+    document, prompt, at, position = _confirm(tokens.hashes, tokens.first, size, found, *own, min_around(index.max_prompts))
+    return Postings(document, prompt, at, position, size)
 
 
 @numba.njit(nogil=True, cache=True)
-def _scan(
-    hashes: Any,
-    first: Any,
-    size: Any,
-    keys: Any,
-    begins: Any,
-    prompt: Any,
-    position: Any,
-    seen: Any,
-    buckets: Any,
-    prompt_hashes: Any,
-    prompt_first: Any,
-    num_tokens: Any,
-    stride: Any,
-    share: Any,
-    out: Any,
-) -> Any:
-    """Write document, prompt, place and position of each match; return how many there are, written or not."""
-    count: Any = 0
-    lead_shift, bucket_shift = np.uint64(64), np.uint64(64)
-    while np.uint64(1) << (np.uint64(64) - lead_shift) < np.uint64(len(seen)):
-        lead_shift -= np.uint64(1)
-    while np.uint64(1) << (np.uint64(64) - bucket_shift) < np.uint64(len(buckets) - 1):
-        bucket_shift -= np.uint64(1)
-    # Hashes first, the few that pass after them: in one loop every miss of the cache would wait for the one before.
-    shingles = np.empty(len(hashes) + 1, np.uint64)
-    passed = np.empty(len(hashes) + 1, np.int64)
+def _pass_filter(hashes: Any, size: Any, seen: Any, shingles: Any, passed: Any) -> Any:
+    """Write hash and place of the shingles that may be in the table; return how many."""
+    shift = np.uint64(64)
+    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(len(seen)):
+        shift -= np.uint64(1)
+    # What did not pass is written, too, and then overwritten, without a branch.
     num_passed: Any = 0
     for at in range(len(hashes) - size + 1):
         shingle = hashes[at] * _C2 + hashes[at + 1] * _C1 + hashes[at + 2]
         if size == SHINGLE:
             shingle = shingle * _C2 + hashes[at + 3] * _C1 + hashes[at + 4]
-        word = seen[shingle >> lead_shift]
+        word = seen[shingle >> shift]
         held = word >> (shingle & _SIX)
         held &= word >> ((shingle >> np.uint64(6)) & _SIX)
         held &= word >> ((shingle >> np.uint64(12)) & _SIX)
         shingles[num_passed] = shingle
         passed[num_passed] = at
         num_passed += np.int64(held & np.uint64(1))
+    return num_passed
+
+
+@numba.njit(nogil=True, cache=True)
+def _find_rows(shingles: Any, places: Any, begins: Any, rows: Any, row: Any, end: Any) -> Any:
+    """Write the rows at which to look for each shingle; drop, in place, those that have none, and return how many stay."""
+    shift = np.uint64(64)
+    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(len(begins) - 1):
+        shift -= np.uint64(1)
+    # One load a loop and no branch: so the processor waits for many of them at once.
+    for i in range(len(shingles)):
+        bucket = shingles[i] >> shift
+        row[i] = begins[bucket]
+        end[i] = begins[bucket + np.uint64(1)]
+    count: Any = 0
+    for i in range(len(shingles)):
+        first = min(row[i], len(rows) - 1)
+        wanted = (rows[first, 0] == shingles[i]) | (end[i] > row[i] + 1)
+        shingles[count] = shingles[i]
+        places[count] = places[i]
+        row[count] = row[i]
+        end[count] = end[i]
+        count += np.int64(wanted)
+    return count
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _bytes_at(hashes: Any, first: Any) -> Any:
+    """Last byte of `AROUND` token hashes, the first lowest; 0 beyond the ends."""
+    word = np.uint64(0)
+    if first >= 0 and first + AROUND <= len(hashes):
+        for j in range(AROUND):
+            word = (word >> _SHIFT) | (hashes[first + j] << _TOP)
+        return word
+    for j in range(first, first + AROUND):
+        byte = hashes[j] << _TOP if 0 <= j < len(hashes) else np.uint64(0)
+        word = (word >> _SHIFT) | byte
+    return word
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _num_different(a: Any, b: Any) -> Any:
+    differ = a ^ b
+    high = (((differ & _LOW7) + _LOW7) | differ) & _HIGH
+    return ((high >> _SEVEN) * _ONES) >> _TOP
+
+
+@numba.njit(nogil=True, cache=True)
+def _look_up(
+    hashes: Any, first: Any, size: Any, shingles: Any, places: Any, begin: Any, ends: Any, rows: Any
+) -> Any:
+    """Return document, place, prompt and position of the matches whose surroundings agree byte by byte."""
+    capacity = max(64, len(shingles))
+    out = np.empty((capacity, 4), np.int64)
+    count: Any = 0
     document: Any = 0
-    for i in range(num_passed):
+    most = np.uint64(2 * AROUND)
+    for i in range(len(shingles)):
         shingle = shingles[i]
-        key: Any = buckets[shingle >> bucket_shift]
-        end = buckets[(shingle >> bucket_shift) + np.uint64(1)]
-        while key < end and keys[key] != shingle:
-            key += 1
-        if key == end:
+        at = places[i]
+        row: Any = begin[i]
+        end = ends[i]
+        while row < end and rows[row, 0] != shingle:
+            row += 1
+        if row == end:
             continue
-        at = passed[i]
         while first[document + 1] <= at:
             document += 1
-        low, high = first[document], first[document + 1]
-        if at + size > high:
+        if at + size > first[document + 1]:
             continue
-        for posting in range(begins[key], begins[key + 1]):
-            p = prompt[posting]
-            if stride[p] == 1:
-                shift = at - position[posting]
-                a = max(0, position[posting] - AROUND)
-                b = min(num_tokens[p], position[posting] + size + AROUND)
-                same = 0
-                for j in range(max(a, low - shift), min(b, high - shift)):
-                    same += hashes[shift + j] == prompt_hashes[prompt_first[p] + j]
-                if same < share * (b - a):
-                    continue
-            if count < out.shape[1]:
-                out[0, count] = document
-                out[1, count] = p
-                out[2, count] = at
-                out[3, count] = position[posting]
-            count += 1
-    return count
+        before = _bytes_at(hashes, at - AROUND)
+        behind = _bytes_at(hashes, at + size)
+        while row < end and rows[row, 0] == shingle:
+            place = rows[row, 3]
+            alike = most - _num_different(before, rows[row, 1]) - _num_different(behind, rows[row, 2])
+            if alike >= (place & np.uint64(31)):
+                if count == capacity:
+                    capacity *= 2
+                    more = np.empty((capacity, 4), np.int64)
+                    more[:count] = out
+                    out = more
+                out[count, 0] = document
+                out[count, 1] = at
+                out[count, 2] = np.int64(place >> np.uint64(32))
+                out[count, 3] = np.int64((place & np.uint64(0xFFFFFFFF)) >> np.uint64(5))
+                count += 1
+            row += 1
+    return out[:count]
+
+
+@numba.njit(nogil=True, cache=True)
+def _confirm(
+    hashes: Any,
+    first: Any,
+    size: Any,
+    found: Any,
+    prompt_hashes: Any,
+    prompt_first: Any,
+    num_tokens: Any,
+    stride: Any,
+    share: Any,
+) -> Any:
+    """Keep the matches around which enough tokens are the same."""
+    out = np.empty((4, len(found)), np.int64)
+    count: Any = 0
+    for i in range(len(found)):
+        document, at, p, position = found[i]
+        if stride[p] == 1:
+            shift = at - position
+            a = max(0, position - AROUND)
+            b = min(num_tokens[p], position + size + AROUND)
+            same = 0
+            for j in range(max(a, first[document] - shift), min(b, first[document + 1] - shift)):
+                same += hashes[shift + j] == prompt_hashes[prompt_first[p] + j]
+            if same < share * (b - a):
+                continue
+        out[0, count] = document
+        out[1, count] = p
+        out[2, count] = at
+        out[3, count] = position
+        count += 1
+    return out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy(), out[3, :count].copy()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curation.kernels.audit_fold import OWN_LEAD, fold_character
 from curation.kernels.audit_hash import shingle_hashes
 from curation.kernels.audit_rules import near_coverage, partial_run
+from curation.kernels.audit_shingles import AROUND, Occurrences, ShingleTable, make_table, surroundings
 from curation.kernels.audit_tokens import Batch, Ints, join_texts, tokenize_prepared
 
 SHINGLE = 5
@@ -24,67 +25,10 @@ MAX_PROMPTS = 8
 LONG_PROMPT = 4_096
 """Prompts of more tokens are found by a sample of their shingles, chosen by hash."""
 _LONG_SAMPLE = 2_048
-_SIX = np.uint64(63)
 
 OK, TOO_SHORT, BOILERPLATE, PLACEHOLDER = range(4)
 STATUS = ("auditable", "too_short", "boilerplate", "placeholder")
 """Why a prompt can, or cannot, be looked for; the index is the code."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShingleTable:
-    """Sorted shingle hashes and where each stands.
-
-    Attributes
-    ----------
-    keys
-        Ascending, shape ``(k,)``.
-    begins
-        Postings of key i are ``begins[i]:begins[i + 1]``, shape ``(k + 1,)``.
-    prompt, position
-        Prompt and first token of each posting.
-    seen
-        A Bloom filter of words, shape ``(2**w,)``: the leading w bits of a hash choose a word, and three times six
-        trailing bits the bits in it that are set if the hash is a key. Most shingles of a corpus fail this one look-up
-        in a table that stays in a core's cache.
-    buckets
-        Shape ``(2**c + 1,)``: the first key at or behind each pattern of c leading bits; about one key a bucket, where
-        a binary search would miss the cache at every step.
-    """
-
-    keys: NDArray[np.uint64]
-    begins: Ints
-    prompt: NDArray[np.int32]
-    position: NDArray[np.int32]
-    seen: NDArray[np.uint64]
-    buckets: NDArray[np.int32]
-
-    def look_up(self, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-        """Return the positions in `hashes` that are keys, and which key each is."""
-        if not len(self.keys) or not len(hashes):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        word = self.seen.take((hashes >> np.uint64(64 - (len(self.seen).bit_length() - 1))).view(np.int64))
-        held = word >> (hashes & _SIX)
-        held &= word >> ((hashes >> np.uint64(6)) & _SIX)
-        held &= word >> ((hashes >> np.uint64(12)) & _SIX)
-        held &= np.uint64(1)
-        at = np.flatnonzero(held)
-        return self.confirm(at, hashes[at])
-
-    def confirm(self, at: Ints, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-        """Keep those of some candidate positions whose hash really is a key."""
-        bucket = (hashes >> np.uint64(64 - (len(self.buckets).bit_length() - 1))).view(np.int64)
-        key, end = self.buckets[bucket].astype(np.int64), self.buckets[bucket + 1]
-        found = np.full(len(hashes), -1)
-        todo = np.flatnonzero(key < end)
-        while len(todo):
-            same = self.keys[key[todo]] == hashes[todo]
-            found[todo[same]] = key[todo[same]]
-            todo = todo[~same]
-            key[todo] += 1
-            todo = todo[key[todo] < end[todo]]
-        hit = np.flatnonzero(found >= 0)
-        return at[hit], found[hit]
 
 
 @dataclass(frozen=True)
@@ -254,60 +198,51 @@ def _digits(batch: Batch) -> NDArray[np.bool_]:
     return digits
 
 
+def min_around(max_prompts: int) -> float:
+    """Return the share of the tokens about a match that must be the same in document and prompt."""
+    return 0.35 if max_prompts > MAX_PROMPTS else 0.45
+
+
 def _table(
     prompts: Sequence[_Prompt | None], group: Ints, size: int, max_prompts: int
 ) -> tuple[ShingleTable, dict[int, NDArray[np.bool_]]]:
     """Return the table of the distinctive shingles, and which tokens of each prompt they cover."""
-    keys, owner, position = _occurrences(prompts, size)
-    common = _common(keys, group[owner], max_prompts)
+    found = _occurrences(prompts, size, min_around(max_prompts))
+    found = found.take(~_common(found.keys, group[found.prompt], max_prompts))
     masks = {}
+    at, ends = 0, np.searchsorted(found.prompt, np.arange(len(prompts)), "right")
     for i, prompt in enumerate(prompts):
-        if prompt is not None and prompt.stride == 1:
-            masks[i] = np.zeros(len(prompt.hashes), np.bool_)
-    keep = ~common
-    keys, owner, position = keys[keep], owner[keep], position[keep]
-    at, ends = 0, np.searchsorted(owner, np.arange(len(prompts)), "right")
-    for i, mask in masks.items():
+        if prompt is None or prompt.stride > 1:
+            continue
+        masks[i] = np.zeros(len(prompt.hashes), np.bool_)
         at = int(ends[i - 1]) if i else 0
-        begin = position[at : ends[i]]
+        begin = found.position[at : ends[i]]
         for k in range(size):
-            mask[begin + k] = True
-    order = np.argsort(keys, kind="stable")
-    keys, owner, position = keys[order], owner[order], position[order]
-    distinct, begins = np.unique(keys, return_index=True)
-    bits = min(max(len(distinct).bit_length(), 6), 24)
-    buckets = np.append(
-        np.searchsorted(distinct, np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)), len(distinct)
-    ).astype(np.int32)
-    seen = _filter(distinct, bits - 2)
-    begins = np.append(begins, len(keys)).astype(np.int64)
-    return ShingleTable(distinct, begins, owner.astype(np.int32), position.astype(np.int32), seen, buckets), masks
+            masks[i][begin + k] = True
+    return make_table(found), masks
 
 
-def _filter(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """Bloom filter of words: 8 to 16 bits a key, of which three are set."""
-    seen = np.zeros(1 << bits, np.uint64)
-    one, mask = np.uint64(1), np.zeros(len(keys), np.uint64)
-    for shift in (0, 6, 12):
-        mask |= one << ((keys >> np.uint64(shift)) & _SIX)
-    np.bitwise_or.at(seen, (keys >> np.uint64(64 - bits)).view(np.int64), mask)
-    return seen
-
-
-def _occurrences(prompts: Sequence[_Prompt | None], size: int) -> tuple[NDArray[np.uint64], Ints, Ints]:
-    keys, owner, position = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+def _occurrences(prompts: Sequence[_Prompt | None], size: int, share: float) -> Occurrences:
+    none = np.zeros(0, np.uint64)
+    parts = [Occurrences(none, none.astype(np.int64), none.astype(np.int64), none, none, none.astype(np.uint8))]
     for i, prompt in enumerate(prompts):
         if prompt is None:
             continue
+        n = len(prompt.hashes)
         fives, threes = shingle_hashes(prompt.hashes)
         shingles = fives if size == SHINGLE else threes
         at = np.arange(len(shingles))
+        there = np.minimum(at, AROUND) + size + np.minimum(n - size - at, AROUND)
+        need = np.ceil(share * there) - size
         if prompt.stride > 1:
+            # The tokens of a sampled prompt are not kept, so there is nothing to confirm a match by.
             at = at[(shingles ^ (shingles >> np.uint64(32))) & np.uint64(prompt.stride - 1) == 0]
-        keys.append(shingles[at])
-        owner.append(np.full(len(at), i, np.int64))
-        position.append(at)
-    return np.concatenate(keys), np.concatenate(owner), np.concatenate(position)
+            need[:] = 0
+        before, behind = surroundings(prompt.hashes, size)
+        owner = np.full(len(shingles), i, np.int64)
+        whole = Occurrences(shingles, owner, np.arange(n - size + 1), before, behind, np.maximum(need, 0).astype(np.uint8))
+        parts.append(whole.take(at))
+    return Occurrences(*(np.concatenate([getattr(p, name) for p in parts]) for name in Occurrences.__slots__))
 
 
 def _common(keys: NDArray[np.uint64], group: Ints, max_prompts: int) -> NDArray[np.bool_]:
