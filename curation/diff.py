@@ -119,17 +119,10 @@ def diff_dists(old: str | Path, new: str | Path) -> Diff:
     DistError
         If one of them is not a DIST, differs from its checksums, or holds a question_id twice in a config.
     """
-    folders = _resolve(old), _resolve(new)
+    folders = resolve_dist(old), resolve_dist(new)
     names = sorted({name for folder in folders for name in config_files(folder)})
     configs = tuple(_diff_config(name, *(_read_rows(folder, name) for folder in folders)) for name in names)
     return Diff(configs, _differing_files(*folders))
-
-
-def _resolve(dist: str | Path) -> Path:
-    folder = resolve_dist(dist)
-    if not config_files(folder):
-        raise DistError(f"{dist}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
-    return folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,6 @@ def export_dist(
     refuse_existing(out)
     folder = resolve_dist(dist)
     names = list(configs) or sorted(config_files(folder))
-    if not names:
-        raise DistError(f"{dist}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
     with new_folder(out) as scratch:
         return tuple(
             _write(scratch, name, read_config(folder, name, allow_placeholders=allow_partial), SHAPES[shape])

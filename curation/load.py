@@ -96,18 +96,20 @@ def resolve_dist(dist: str | Path) -> Path:
     Raises
     ------
     DistError
-        If there is no such folder, or the Hub does not have the revision.
+        If there is no such folder, it holds no config, or the Hub does not have the revision.
     """
     folder = Path(dist)
-    if folder.is_dir():
-        # Not by config_files: the files of a build's pool/ look like those of a config.
-        if not any(folder.glob("data/*.parquet")) and (folder / "dist").is_dir():
-            raise DistError(f"{dist}: this is a build; name {folder / 'full'} (all text) or {folder / 'dist'}")
-        return folder
-    match = _HUB_DIST.fullmatch(str(dist))
-    if match is None:
-        raise DistError(f"{dist}: not a folder, and not ORG/NAME@REVISION (a revision is always named)")
-    return _snapshot(match["repo"], match["revision"])
+    if not folder.is_dir():
+        match = _HUB_DIST.fullmatch(str(dist))
+        if match is None:
+            raise DistError(f"{dist}: not a folder, and not ORG/NAME@REVISION (a revision is always named)")
+        folder = _snapshot(match["repo"], match["revision"])
+    # Not by config_files: the files of a build's pool/ look like those of a config.
+    elif not any(folder.glob("data/*.parquet")) and (folder / "dist").is_dir():
+        raise DistError(f"{dist}: this is a build; name {folder / 'full'} (all text) or {folder / 'dist'}")
+    if not config_files(folder):
+        raise DistError(f"{dist}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
+    return folder
 
 
 def _snapshot(repo: str, revision: str) -> Path:
