@@ -92,7 +92,7 @@ def find_candidates(
     near_misses
         Keep pairs that no class can hold, but that share half of the prompt.
     """
-    windows = _best_windows(_by_pair(postings, index), index)
+    windows = _best_windows(_enough(_by_pair(postings, index), index), index)
     pairs = _score(windows, postings.size)
     keep = np.flatnonzero(_worth_aligning(pairs, index))
     pairs = _rows(pairs, keep)
@@ -175,8 +175,25 @@ def _agrees_around(p: Postings, tokens: Tokens, index: OverlapIndex) -> NDArray[
 
 
 def _by_pair(p: Postings, index: OverlapIndex) -> Postings:
-    order = np.lexsort((p.position, p.at, p.document * len(index.num_tokens) + p.prompt))
-    return Postings(p.document[order], p.prompt[order], p.at[order], p.position[order], p.size)
+    # The search goes from place to place, and of one place from position to position: that order stays.
+    order = np.argsort(p.document * len(index.num_tokens) + p.prompt, kind="stable")
+    return _postings(p, order)
+
+
+def _postings(p: Postings, rows: Ints) -> Postings:
+    return Postings(p.document[rows], p.prompt[rows], p.at[rows], p.position[rows], p.size)
+
+
+def _enough(p: Postings, index: OverlapIndex) -> Postings:
+    """Drop the pairs whose matches, were they all in one stretch, would still be too few to be worth aligning."""
+    pair = p.document * len(index.num_tokens) + p.prompt
+    starts = np.flatnonzero(np.append(True, pair[1:] != pair[:-1])[: len(pair)])
+    count = np.diff(np.append(starts, len(pair)))
+    prompt = p.prompt[starts]
+    enough = count * p.size >= _MIN_COVERED * np.maximum(index.num_weighted[prompt], 1)
+    enough |= count + p.size - 1 >= min(PARTIAL_RUN, index.min_run)
+    enough |= index.stride[prompt] > 1
+    return _postings(p, np.flatnonzero(np.repeat(enough, count)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +232,9 @@ def _score(w: _Windows, size: int) -> Candidates:
     """Covered tokens, longest run and its diagonal, for each pair."""
     n = len(w.document)
     covered = _covered(w, size)
-    order = np.lexsort((w.at, w.at - w.position, w.pair))
-    pair, at, diagonal = w.pair[order], w.at[order], (w.at - w.position)[order]
+    diagonal = w.at - w.position
+    order = _order(w.pair, diagonal)
+    pair, at, diagonal = w.pair[order], w.at[order], diagonal[order]
     new = np.ones(len(at), np.bool_)
     new[1:] = (pair[1:] != pair[:-1]) | (diagonal[1:] != diagonal[:-1]) | (at[1:] != at[:-1] + 1)
     begin = np.flatnonzero(new)
@@ -224,16 +242,23 @@ def _score(w: _Windows, size: int) -> Candidates:
     # The longest run of each pair; of equals the first.
     by_run = np.lexsort((begin, -run, pair[begin]))
     leads = by_run[np.append(True, np.diff(pair[begin][by_run]) > 0)] if len(by_run) else by_run
-    low = np.full(n, np.iinfo(np.int64).max)
-    high = np.zeros(n, np.int64)
-    np.minimum.at(low, w.pair, w.at)
-    np.maximum.at(high, w.pair, w.at + size)
+    # The matches of a pair are in the order of their places.
+    ends = np.searchsorted(w.pair, np.arange(n), "right")
+    low, high = w.at[np.append(0, ends[:-1])[:n]], w.at[ends - 1] + size
     longest = run[leads] + size - 1
     return Candidates(w.document, w.prompt, low, high, diagonal[begin[leads]], longest, covered, np.zeros(n), low, high)
 
 
+def _order(pair: Ints, then: Ints) -> Ints:
+    """Return the stable order by pair and then by another number; one key sorts faster than two."""
+    if not len(pair):
+        return np.zeros(0, np.int64)
+    least = int(then.min())
+    return np.argsort(pair * (int(then.max()) - least + 1) + (then - least), kind="stable")
+
+
 def _covered(w: _Windows, size: int) -> Ints:
-    order = np.lexsort((w.position, w.pair))
+    order = _order(w.pair, w.position)
     pair, position = w.pair[order], w.position[order]
     gain = np.full(len(pair), size)
     gain[:-1] = np.where(pair[1:] == pair[:-1], np.minimum(position[1:] - position[:-1], size), size)

@@ -15,7 +15,7 @@ from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import ADAPTIVE, Rule, near_coverage, partial_run
 from curation.kernels.audit_tokens import Batch
 
-_WHITE = re.compile(r"\s+")
+_NO_LETTERS = re.compile(r"[\W_]+", re.ASCII)
 _ASCII_SYMBOLS = frozenset("*/%&@#^~|\\_`$+=<>")
 _MINUS = re.compile(r"(?<=[\w)\]])\s*[-\u2212\u2013]\s*(?=[\d(])")
 
@@ -107,8 +107,9 @@ class _Pair:
         places = np.flatnonzero(~self.equal)
         if 2 * len(places) > self.n:
             return False
-        theirs = all(_is_number(self.batch.text(self.at + int(i), self.at + int(i) + 1)) for i in places)
-        return theirs and all(self.index.numeric(self.prompt)[places])
+        if not self.index.numeric(self.prompt)[places].all():
+            return False
+        return all(_is_number(self.batch.text(self.at + int(i), self.at + int(i) + 1)) for i in places)
 
     def hit(self, kind: str, coverage: float, begin: int, end: int) -> Hit:
         begin = min(max(begin, self.doc_low), self.doc_high - 1)
@@ -119,12 +120,10 @@ class _Pair:
 
 def _longest_run(equal: NDArray[np.bool_]) -> tuple[int, int]:
     """First place and length of the longest run of true entries; (0, 0) if there is none."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
-    if not len(edges):
-        return 0, 0
-    length = edges[1::2] - edges[0::2]
-    best = int(length.argmax())
-    return int(edges[2 * best]), int(length[best])
+    runs = [len(run) for run in equal.tobytes().split(b"\0")]
+    length = max(runs)
+    best = runs.index(length)
+    return (sum(runs[:best]) + best, length) if length else (0, 0)
 
 
 def _full_kind(pair: _Pair) -> str:
@@ -155,16 +154,23 @@ def _is_number(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _WHITE.sub(" ", unicodedata.normalize("NFC", text)).strip()
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def _core(text: str) -> str:
     """Return the text from its first to its last letter or digit."""
-    kept = [i for i, c in enumerate(text) if unicodedata.category(c)[0] in "LNM"]
-    return text[kept[0] : kept[-1] + 1] if kept else ""
+    first = next((i for i, c in enumerate(text) if _is_letter(c)), len(text))
+    last = next((i for i in range(len(text) - 1, first, -1) if _is_letter(text[i])), first)
+    return text[first : last + 1]
+
+
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LNM"
 
 
 def _letters(text: str) -> str:
+    if text.isascii():
+        return _NO_LETTERS.sub("", text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(c for c in folded if unicodedata.category(c)[0] in "LNM")
 

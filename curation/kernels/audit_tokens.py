@@ -82,8 +82,10 @@ class Batch:
 
     def byte_span(self, begin: int, end: int) -> tuple[int, int]:
         """Half-open byte span in `raw` of the tokens from `begin` to before `end`, whole characters."""
-        a, b = self.tokens.spans(np.array([begin, end - 1]))
-        first, last = int(a[0]), int(b[1])
+        first, last = int(self.tokens.start[begin]), int(self.tokens.end[end - 1])
+        if len(self.tokens.deleted):
+            a, b = self.tokens.spans(np.array([begin, end - 1]))
+            first, last = int(a[0]), int(b[1])
         # The folded bytes of a character may be fewer than its own, which follow.
         while last < len(self.raw) and self.raw[last] & 0xC0 == 0x80:
             last += 1
@@ -182,6 +184,8 @@ def tokenize_prepared(raw: Bytes, offsets: Ints, tokenize: Tokenizer = tokenize_
 
 def count_characters(raw: Bytes) -> int:
     """Count the characters of UTF-8 bytes: all bytes but those that continue one."""
+    if raw.tobytes().isascii():
+        return len(raw)
     return int(np.count_nonzero((raw & 0xC0) != 0x80))
 
 
