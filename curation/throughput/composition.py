@@ -82,8 +82,10 @@ class Composition:
         Kept whole.
     pieces
         The body, as many as are asked for; each can be cut.
-    sub_category, license, template_id
-        As published; `license` "" for the source's own.
+    sub_category, template_id
+        As published.
+    license
+        SPDX id of the record's own licence; "" where it is the source's.
     answer
         The expected answer; "" if there is none.
     continues

@@ -191,7 +191,8 @@ class RowBuilder:
             "multiturn": False,
             "text_status": "full",
             "source_revision": provenance.revision,
-            "license": composition.license or provenance.license,
+            # SPDX ids become what the Hub writes and the whole column holds: the same in lower case.
+            "license": composition.license.lower() or provenance.license,
             "template_id": composition.template_id,
             "record_ids": record_ids,
             "num_tokens": num_tokens,

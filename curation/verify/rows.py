@@ -87,7 +87,7 @@ def _source_messages(subject: Subject, row: Row) -> Iterator[str]:
     if names and not own:
         yield f"source {row['source']!r} is not the one of its records"
         return
-    if own and not any(_permits(spec, row["license"]) for spec in own):
+    if own and not any(permits(spec, row["license"]) for spec in own):
         yield f"license {row['license']!r} is not the one of {own[0].name} ({own[0].license.id})"
     built = (subject.manifest or {}).get("sources", {})
     revisions = {built[spec.name]["revision"] for spec in own if spec.name in built}
@@ -95,9 +95,9 @@ def _source_messages(subject: Subject, row: Row) -> Iterator[str]:
         yield f"source_revision {row['source_revision']!r} is not the one that was built from"
 
 
-def _permits(spec: SourceSpec, license_id: str) -> bool:
-    # A source that holds many repositories names the licence of each row's.
-    return license_id == spec.license.id or license_id in spec.license.spdx.split(" OR ")
+def permits(spec: SourceSpec, license_id: str) -> bool:
+    """Tell whether rows of a source may state a licence: its own, or of a source of many repositories one of theirs."""
+    return license_id in {spec.license.id, *spec.license.spdx.lower().split(" or ")} - {""}
 
 
 def _text_messages(subject: Subject, row: Row) -> Iterator[tuple[str, str]]:

@@ -121,7 +121,7 @@ def test_the_columns_say_what_the_row_is(split: Split, shelf: Shelf) -> None:
         assert row["pad_tokens"] <= 8
         code = {"repobench_python", "repobench_java", "long_code_arena"}
         assert row["license"] == (
-            {"long_code_arena": "MIT"}.get(name, "Apache-2.0") if name in code else FACTS[name].license
+            {"long_code_arena": "mit"}.get(name, "apache-2.0") if name in code else FACTS[name].license
         )
 
 

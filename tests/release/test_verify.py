@@ -195,6 +195,14 @@ def test_a_value_that_no_build_gives_is_named_by_its_row(dist: Path, values: dic
     assert any(f"{QUALITATIVE}: row 0 ({first})" in line and message in line for line in lines), lines
 
 
+@pytest.mark.parametrize(
+    ("source", "good", "bad"), [("stackselect", "unknown", ""), ("repobench_python", "mit", "gpl-3.0")]
+)
+def test_a_row_states_a_licence_of_its_source(source: str, good: str, bad: str) -> None:
+    assert permits(SOURCES[source].spec, good)
+    assert not permits(SOURCES[source].spec, bad)
+
+
 def test_rows_out_of_order_are_a_fault(dist: Path) -> None:
     path = dist / QUALITATIVE
     table = pq.read_table(path)

@@ -53,7 +53,7 @@ ROWS = {
         ("low_entropy", "long_code_arena", "l1", ["def f(x):\n    return x" + " + x" * 27 + "\n"]),
     ],
 }
-LICENSES = {"long_code_arena": "MIT"}
+LICENSES = {"long_code_arena": "mit"}
 
 
 def count(text: str) -> int:
