@@ -17,6 +17,8 @@ from curation.ids import turns_sha256
 from curation.schema import SENTINEL, SPLIT_SCHEMA
 from curation.store import write_json
 from curation.verify.registry import CHECKS, Verification, verify_dist
+from curation.verify.rows import permits
+from sources.registry import SOURCES
 from tests.release.tiny_build import BUCKET, ROWS, remake, seal, tiny_build
 
 QUALITATIVE = "data/qualitative.parquet"
