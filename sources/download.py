@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
@@ -72,7 +73,7 @@ def download(
         if target.is_file():
             return
         part = _Part(target)
-        _gather(session, url, part, token, sha256, label or url, progress)
+        _gather(_Request(session, url, token, sha256, label or url, progress), part)
         found = file_sha256(part.path)
         if sha256 and found != sha256:
             part.discard()
@@ -81,6 +82,18 @@ def download(
                 "try again, or find out who changed the file"
             )
         part.become(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked for, and who is told."""
+
+    session: requests.Session
+    url: str
+    token: str
+    sha256: str
+    label: str
+    progress: Progress
 
 
 class _Part:
@@ -114,30 +127,26 @@ class _Part:
         self._etag_path.unlink(missing_ok=True)
 
 
-def _gather(
-    session: requests.Session, url: str, part: _Part, token: str, sha256: str, label: str, progress: Progress
-) -> None:
+def _gather(request: _Request, part: _Part) -> None:
     failures = 0
     while True:
         before = part.size
         try:
-            if _continue(session, url, part, token, sha256, label, progress):
+            if _continue(request, part):
                 return
             reason = "the answer ended early"
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             reason = reason_of(error)
         failures = 0 if part.size > before else failures + 1
         if failures == ATTEMPTS:
-            raise Unreachable(host_of(url), f"{label}: {reason}, {failures} times in a row")
+            raise Unreachable(host_of(request.url), f"{request.label}: {reason}, {failures} times in a row")
         time.sleep(backoff_s(failures) if failures else 0)
 
 
-def _continue(
-    session: requests.Session, url: str, part: _Part, token: str, sha256: str, label: str, progress: Progress
-) -> bool:
+def _continue(request: _Request, part: _Part) -> bool:
     """Fetch what is missing, and tell whether the file is now whole."""
     done = part.size
-    with _opened(session, url, _headers(part, done, sha256), token, label) as response:
+    with _opened(request, _headers(part, done, request.sha256)) as response:
         total = _total_bytes(response)
         if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             if total == done:
@@ -151,11 +160,11 @@ def _continue(
             part.start_anew(response.headers.get("ETag", ""))
             done = 0
         with part.path.open("ab") as stream:
-            progress(label, done, total)
+            request.progress(request.label, done, total)
             for chunk in response.iter_content(_CHUNK_BYTES):
                 stream.write(chunk)
                 done += len(chunk)
-                progress(label, done, total)
+                request.progress(request.label, done, total)
     if total is not None and done > total:
         part.discard()
         return False
@@ -163,14 +172,13 @@ def _continue(
 
 
 @contextmanager
-def _opened(
-    session: requests.Session, url: str, headers: dict[str, str], token: str, label: str
-) -> Iterator[requests.Response]:
-    with send(session, "GET", url, token=token, headers=headers, stream=True) as response:
+def _opened(request: _Request, headers: dict[str, str]) -> Iterator[requests.Response]:
+    url = request.url
+    with send(request.session, "GET", url, token=request.token, headers=headers, stream=True) as response:
         status = response.status_code
         if status >= 400 and status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             code = response.headers.get("X-Error-Code", "")
-            raise NotThere(f"{label}: {host_of(url)} answers {status} {code}".rstrip(), status, code)
+            raise NotThere(f"{request.label}: {host_of(url)} answers {status} {code}".rstrip(), status, code)
         yield response
 
 
