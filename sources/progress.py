@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sources.download import Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import ProgressColumn
 
 
 @contextmanager
 def download_bars() -> Iterator[Progress]:
     """Yield what a download tells its state to; a bar a file, gone once the file is whole."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import DownloadColumn, TransferSpeedColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     tasks = {}
-    with Bars(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
+    with _bars(DownloadColumn(), TransferSpeedColumn()) as bars:
 
         def note(file: str, done_bytes: int, total_bytes: int | None) -> None:
             if file not in tasks:
@@ -32,12 +33,20 @@ def download_bars() -> Iterator[Progress]:
 @contextmanager
 def work_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yield what is told how many more of `total` pieces are done; a bar with the time that is left."""
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
+
+    with _bars(MofNCompleteColumn(), TimeRemainingColumn()) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda done: bars.advance(task, done)
+
+
+@contextmanager
+def _bars(*columns: ProgressColumn) -> Iterator[Bars]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=console, disable=not console.is_terminal, transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done: bars.advance(task, done)
+    named = (TextColumn("{task.description}", markup=False), BarColumn(), *columns)
+    with Bars(*named, console=console, disable=not console.is_terminal, transient=True) as bars:
+        yield bars
