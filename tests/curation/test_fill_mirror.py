@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,12 @@ from sources.origins import MirrorOrigin, resolve
 from sources.registry import QUALITATIVE, THROUGHPUT
 from tests.curation.test_fill import rows_of, write_dist
 
-MIRROR = Path(os.environ.get("SPEEDBENCH_MIRROR") or Path(__file__).parents[3] / "shared" / "mirror")
 RECIPE = Recipe.model_validate({"name": "small", "throughput": {"buckets": [8000], "rows_per_cell": 3}})
 
 
 @pytest.mark.mirror
-@pytest.mark.skipif(not MIRROR.is_dir(), reason=f"no mirror at {MIRROR}: set SPEEDBENCH_MIRROR to one of real records")
-def test_rows_of_the_mirror_are_filled_from_the_mirror(tmp_path):
-    origin = MirrorOrigin(MIRROR)
+def test_rows_of_the_mirror_are_filled_from_the_mirror(mirror: Path, tmp_path: Path) -> None:
+    origin = MirrorOrigin(mirror)
     held = [source.spec.name for source in QUALITATIVE if not source.spec.may_publish]
     qualitative = pa.concat_tables([rows_of(name, origin).slice(0, 40) for name in held])
     fitted: list[Mapping[str, Any]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,12 @@ from sources.base import TIERS
 from sources.origins import MirrorOrigin
 from sources.registry import THROUGHPUT
 
-MIRROR = Path(os.environ.get("SPEEDBENCH_MIRROR") or Path(__file__).parents[3] / "shared" / "mirror")
 RECIPE = load_recipe("v1-offline").model_copy(update={"throughput": ThroughputConfig(rows_per_cell=12)})
 
 
 @pytest.fixture(scope="module")
-def opened() -> list[Any]:
-    if not MIRROR.is_dir():
-        pytest.skip(f"no mirror at {MIRROR}: set SPEEDBENCH_MIRROR to a folder of real records")
-    return [OpenSource(s, MirrorOrigin(MIRROR).files(s.spec)) for s in THROUGHPUT]
+def opened(mirror: Path) -> list[Any]:
+    return [OpenSource(s, MirrorOrigin(mirror).files(s.spec)) for s in THROUGHPUT]
 
 
 @pytest.mark.mirror

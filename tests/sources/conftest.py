@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ from sources.base import Files, Record, Rejected, Row, Source, SourceSpec
 from sources.columns import conform
 from sources.origins import MirrorOrigin, Origin, SamplesOrigin, open_source, resolve
 from tests.hub.fakehub import FakeHub, running
-
-MIRROR = Path(os.environ.get("SPEEDBENCH_MIRROR") or Path(__file__).parents[3] / "shared" / "mirror")
 
 
 @dataclass(frozen=True)
@@ -93,15 +90,13 @@ def sample_files(loaded: Any) -> Callable[[SourceSpec], tuple[MemoryFiles, list[
 
 
 @pytest.fixture(scope="session")
-def mirror_files(loaded: Any) -> Callable[[SourceSpec], tuple[MemoryFiles, list[Rejected]]]:
+def mirror_files(loaded: Any, mirror: Path) -> Callable[[SourceSpec], tuple[MemoryFiles, list[Rejected]]]:
     """The rows of a source in the mirror; skips where there is no mirror, or it lacks this source."""
-    if not MIRROR.is_dir():
-        pytest.skip(f"no mirror at {MIRROR}: set SPEEDBENCH_MIRROR to a folder of real records")
 
     def load(spec: SourceSpec) -> tuple[MemoryFiles, list[Rejected]]:
-        if not (MIRROR / spec.mirror_folder).is_dir():
-            pytest.skip(f"the mirror at {MIRROR} has no {spec.mirror_folder}")
-        files: tuple[MemoryFiles, list[Rejected]] = loaded(MirrorOrigin(MIRROR), spec)
+        if not (mirror / spec.mirror_folder).is_dir():
+            pytest.skip(f"the mirror at {mirror} has no {spec.mirror_folder}")
+        files: tuple[MemoryFiles, list[Rejected]] = loaded(MirrorOrigin(mirror), spec)
         return files
 
     return load
