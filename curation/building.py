@@ -39,8 +39,9 @@ def whole_build(root: Path) -> Generator[BuildFolder]:
     except Timeout:
         raise BuildError(f"--out {root}: another build is writing there; wait for it, or name another folder") from None
     except OSError as error:
-        where = error.filename or root
-        raise BuildError(f"{where}: {error.strerror or error}; free space or name another --out") from error
+        where = error.filename2 or error.filename or f"--out {root}, or the cache"
+        remedy = "free space, or name another --out or SPEEDBENCH_CACHE"
+        raise BuildError(f"{where}: {error.strerror or error}; {remedy}") from error
 
 
 def _scratch(target: BuildFolder) -> Generator[BuildFolder]:

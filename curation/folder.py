@@ -41,7 +41,7 @@ def new_folder(target: Path) -> Generator[Path]:
         yield scratch
         scratch.replace(target)  # over an empty folder too
     except OSError as error:
-        where = error.filename or target
+        where = error.filename2 or error.filename or target  # of a copy, the second is what was written
         raise DistError(f"{where}: cannot be written ({error.strerror or error}); nothing is left of it") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

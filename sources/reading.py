@@ -1,8 +1,8 @@
 """Files read into rows: JSON, JSONL, XML, parquet and text, by the columns that an adapter asked for.
 
 A row that cannot be read is rejected with its file, line and reason, and the rest goes on. A file that cannot be read
-at all, or that lacks a needed column in every row, is one `SourceError`. Texts are handed on as they stand, with NUL
-and lone surrogates: normalising them is curation's.
+at all, has no good row, or lacks a needed column in every row, is one `SourceError`. Texts are handed on as they stand,
+with NUL and lone surrogates: normalising them is curation's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_rows(path: Path, spec: FileSpec, file: str, on_reject: OnReject) -> Ite
     Raises
     ------
     SourceError
-        If the file cannot be opened or parsed, or a needed column is missing in all of its rows.
+        If the file cannot be opened or parsed, a needed column is missing in all of its rows, or none of them is good.
     """
     try:
         yield from _well_formed(_candidates(path, spec, file), spec, file, on_reject)
@@ -75,23 +75,28 @@ def _well_formed(candidates: Iterator[_Candidate], spec: FileSpec, file: str, on
     # Until every needed column was seen once, rejections wait: a column that the whole file lacks is one error.
     unseen = frozenset(name for name, kind in spec.columns.items() if not kind.endswith("?"))
     waiting: list[Rejected] = []
-    any_row = False
+    any_row, any_good, first_bad = False, False, ""
     for line, row, why in candidates:
         reason = why
         if row is not None:
             any_row = True
             unseen &= missing(row, spec.columns)
             try:
-                yield Row(conform(row, spec.columns), file, line)
+                good = Row(conform(row, spec.columns), file, line)
+                any_good = True
+                yield good
                 continue
             except ColumnError as error:
                 reason = str(error)
         waiting.append(Rejected(file, line, reason))
+        first_bad = first_bad or f"{line}: {reason}"
         if not unseen:
             _hand_over(waiting, on_reject)
     if unseen and any_row:
         raise SourceError(f"{file}: no row has the column {', '.join(sorted(unseen))}; is this the pinned file?")
-    if not any_row and not waiting:
+    if first_bad and not any_good:
+        raise SourceError(f"{file}:{first_bad}; none of its rows can be read; is this the pinned file?")
+    if not any_good:
         logger.warning("%s holds no rows", file)
     _hand_over(waiting, on_reject)
 

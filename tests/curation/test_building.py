@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 
@@ -9,7 +10,8 @@ import pytest
 from filelock import FileLock
 
 from curation.building import LOCK, SCRATCH, whole_build
-from curation.errors import BuildError
+from curation.errors import BuildError, DistError
+from curation.folder import new_folder
 from curation.processes import one_thread_pool
 from curation.store import BuildFolder, write_checksums, write_json, write_text
 
@@ -106,3 +108,14 @@ def _end() -> None:
 def test_a_worker_that_is_killed_is_a_refusal_with_a_remedy():
     with pytest.raises(BuildError, match=r"1 worker processes was ended.*fewer --workers"), one_thread_pool(1) as pool:
         pool.submit(_end).result()
+
+
+def test_a_copy_that_finds_no_space_names_the_file_that_was_written(tmp_path):
+    with pytest.raises(DistError, match=r"^/there/b: cannot be written \(No space left on device\)"):
+        _copy_to_a_full_disk(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _copy_to_a_full_disk(out) -> None:
+    with new_folder(out):
+        raise OSError(errno.ENOSPC, "No space left on device", "/here/a", None, "/there/b")

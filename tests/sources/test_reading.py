@@ -383,3 +383,25 @@ def test_a_parquet_file_that_is_cut_off_is_one_error(read: Read, tmp_path: Path)
     whole.write_bytes(bytes(data))
     with pytest.raises(SourceError, match=r"^dir/file: .*fetch it again$"):
         read(whole, "parquet")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (b"\x00\x01garbage\n\x02more\n", r"a\.jsonl:1: not JSON: .*; none of its rows can be read"),
+        (b'\n{"text": 1}\n{"text": 2}\n', r"a\.jsonl:2: .*text.*; none of its rows can be read"),
+        (b"[]\n", r"a\.jsonl:1: expected an object, found .*; none of its rows can be read"),
+    ],
+)
+def test_a_file_without_one_good_row_is_an_error_and_not_a_list_of_rejections(tmp_path, lines, said):
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    spec = FileSpec("a.jsonl", "jsonl", {"text": "string"})
+    with pytest.raises(SourceError, match=said):
+        list(read_rows(tmp_path / "a.jsonl", spec, "a.jsonl", lambda _: None))
+
+
+def test_a_parquet_file_whose_needed_column_is_null_throughout_is_an_error(tmp_path):
+    pq.write_table(pa.table({"text": pa.nulls(3)}), tmp_path / "a.parquet")
+    spec = FileSpec("a.parquet", "parquet", {"text": "string"})
+    with pytest.raises(SourceError, match=r"a\.parquet:1: .*none of its rows can be read"):
+        list(read_rows(tmp_path / "a.parquet", spec, "a.parquet", lambda _: None))
