@@ -41,6 +41,8 @@ def one_thread_pool(workers: int, prepare: Callable[[], None] | None = None) -> 
     context = multiprocessing.get_context("spawn")
     with _one_thread(), ProcessPoolExecutor(workers, context, _start_worker, (prepare,)) as pool:
         try:
+            with _interrupts_later():
+                pool.submit(_nothing)  # starts all of them
             yield pool
         except BrokenProcessPool:
             raise BuildError(
@@ -64,6 +66,19 @@ def _one_thread() -> Generator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_later() -> Generator[None]:
+    """Hold Ctrl-C back; processes that start inside never get it, not even while they import."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _nothing() -> None: ...
 
 
 def _start_worker(prepare: Callable[[], None] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -44,6 +45,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a sub-command; Ctrl-C ends it with one line and the exit status that shells give it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # here, as click would turn it into an `Aborted!` with exit status 1
+            click.echo("speedbench: interrupted; what was finished is kept", err=True)
+            ctx.exit(130)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of sub-commands without importing any of them."""
         with formatter.section("Commands"):
@@ -75,6 +84,3 @@ def main() -> None:
         click.echo(f"speedbench: {where}{why}; check the path, its permissions and the space that is left", err=True)
         logger.debug("the system refused", exc_info=error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo("speedbench: interrupted; what was finished is kept", err=True)
-        sys.exit(130)

@@ -119,3 +119,13 @@ def test_a_copy_that_finds_no_space_names_the_file_that_was_written(tmp_path):
 def _copy_to_a_full_disk(out) -> None:
     with new_folder(out):
         raise OSError(errno.ENOSPC, "No space left on device", "/here/a", None, "/there/b")
+
+
+def _ignores_interrupts() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_ctrl_c_reaches_no_worker_from_its_first_moment_and_still_reaches_its_parent():
+    with one_thread_pool(1) as pool:
+        assert pool.submit(_ignores_interrupts).result()
+        assert not _ignores_interrupts()

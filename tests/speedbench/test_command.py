@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from speedbench.cli import COMMANDS, cli, main
+from speedbench.cli import COMMANDS, LazyGroup, cli, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +83,16 @@ def test_an_error_of_the_system_that_no_code_foresaw_is_one_line_too(monkeypatch
     assert end.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("speedbench: /somewhere/data.parquet: No space left on device; ")
+
+
+def test_an_interrupt_is_one_line_and_exit_status_130(monkeypatch):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: click.Command("build", callback=interrupted))
+    result = CliRunner().invoke(cli, ["build"])
+    assert result.exit_code == 130
+    assert result.output == "speedbench: interrupted; what was finished is kept\n"
 
 
 def test_wrong_usage_is_exit_status_2():
