@@ -20,7 +20,7 @@ from curation.embedders.use import UseEmbedder
 from curation.errors import EmbeddingError
 from curation.recipe import EmbedderConfig
 from curation.vectors import VectorCache, text_key
-from sources.cache import cache_root
+from sources.cache_root import cache_root
 from sources.progress import work_bar
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def embed(texts: Sequence[str], embedder: Embedder, *, workers: int = 1, root: P
     workers
         Processes, where the embedder runs on this machine.
     root
-        The cache of vectors; by default under `sources.cache.cache_root`.
+        The cache of vectors; by default under `sources.cache_root.cache_root`.
 
     Raises
     ------

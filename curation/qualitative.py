@@ -38,7 +38,7 @@ from curation.stages.select import select_categories
 from curation.store import BuildFolder, StepCache, array_digest, rows_digest, write_table, write_vectors
 from curation.tokenizer import Tokenizer
 from sources.base import Source
-from sources.cache import cache_root
+from sources.cache_root import cache_root
 from sources.origins import MirrorOrigin
 from sources.registry import QUALITATIVE, REFERENCE, SOURCES
 

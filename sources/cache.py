@@ -7,7 +7,6 @@ revision, and `.revision`, the revision that the first pull of an unpinned sourc
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -16,18 +15,13 @@ from pathlib import Path, PurePosixPath
 from filelock import FileLock
 
 from sources.base import SourceSpec
+from sources.cache_root import cache_root
 from sources.disk import atomic
 from sources.errors import SourceError
 from sources.hosts import ListedFile, Listing
 
 UNVERSIONED = "unversioned"
 """Stands for the revision of plain web files, which have none."""
-
-
-def cache_root() -> Path:
-    """Return the cache folder: `$SPEEDBENCH_CACHE`, else `~/.cache/speedbench`."""
-    root = os.environ.get("SPEEDBENCH_CACHE", "")
-    return Path(root) if root else Path.home() / ".cache" / "speedbench"
 
 
 @dataclass(frozen=True, slots=True)

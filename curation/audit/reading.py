@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from curation.audit.arrow import arrow_strings
 from curation.audit.plan import CorpusFile, Unit, open_binary
 from curation.audit.text_fields import id_column, parquet_columns, row_id, row_text
 
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 8 << 20
 _BLOCK = 1 << 20
 _MAX_ROWS = 512
 _ERRORS = (pa.ArrowException, OSError, EOFError)
@@ -107,7 +108,7 @@ def _read_text(file: CorpusFile, counts: RowCounts) -> Iterator[Documents]:
         raw = stream.read()
     counts.rows += 1
     text = _decoded(raw, 1, counts)
-    yield Documents(pa.array([text], pa.large_string()), np.array([1]), [])
+    yield Documents(arrow_strings([text]), np.array([1]), [])
 
 
 def _decoded(raw: bytes, row: int, counts: RowCounts) -> str:
@@ -270,14 +271,14 @@ def _batches(rows: Iterable[tuple[int, Any]], paths: Sequence[str], counts: RowC
 
 def _documents(texts: list[str], numbers: list[int], ids: list[str], counts: RowCounts) -> Documents:
     try:
-        array = pa.array(texts, pa.large_string())
+        array = arrow_strings(texts)
     except UnicodeEncodeError:
         for i, text in enumerate(texts):
             repaired = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
             if repaired != text:
                 counts.repair("lone surrogate", numbers[i])
                 texts[i] = repaired
-        array = pa.array(texts, pa.large_string())
+        array = arrow_strings(texts)
     texts.clear()
     return Documents(array, np.array(numbers, np.int64), ids)
 
@@ -286,9 +287,10 @@ def _read_parquet(path: str, unit: Unit, paths: Sequence[str], counts: RowCounts
     import pyarrow.parquet as pq
 
     with open_binary(path) as stream:
-        # Pages are read as they are needed: a row group of gigabytes is never in memory whole.
-        source = pa.memory_map(path) if "://" not in path else stream
-        file = pq.ParquetFile(source, pre_buffer=False, buffer_size=_BLOCK)
+        # Pages are read as they are needed: a row group of gigabytes is never in memory whole. A map needs no buffer.
+        local = "://" not in path
+        source = pa.memory_map(path) if local else stream
+        file = pq.ParquetFile(source, pre_buffer=False, buffer_size=0 if local else _BLOCK)
         groups = range(unit.begin, unit.end if unit.end >= 0 else file.metadata.num_row_groups)
         columns = parquet_columns(file.schema_arrow, paths)
         if not columns:

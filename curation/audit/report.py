@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cards.page import Section, Table, highlighted, quoted, render_page
+from curation.audit.arrow import equals
 from curation.audit.results import Results
 from curation.kernels.audit_rules import CLASSES, COMMON_DOCUMENTS, CONTAMINATED
 from curation.store import write_text
@@ -118,7 +119,7 @@ def _skips(entry: dict[str, Any]) -> int:
 
 def _pair_sections(hits: pa.Table) -> Iterable[Section]:
     for name in CLASSES:
-        part = hits.filter(pc.equal(hits.column("class"), name))
+        part = hits.filter(equals(hits.column("class"), name))
         if not len(part):
             continue
         shown = part.slice(0, MAX_PAIRS).to_pylist()
@@ -146,7 +147,7 @@ def _pair_table(rows: Iterable[dict[str, Any]]) -> Table:
 
 
 def _prompt_section(prompts: pa.Table) -> Section:
-    hidden = prompts.filter(pc.not_equal(prompts.column("status"), "auditable"))
+    hidden = prompts.filter(pc.invert(equals(prompts.column("status"), "auditable")))
     shown = hidden.slice(0, MAX_PAIRS).to_pylist()
     rows = [
         (p["config"], p["question_id"], p["turn"], _STATUS[p["status"]], p["num_tokens"], quoted(p["excerpt"]))

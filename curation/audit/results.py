@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from curation.audit.arrow import arrow_numbers
+from curation.audit.arrow import arrow_numbers, arrow_strings, arrow_table, equals, read_plain
 from curation.audit.errors import AuditError
 from curation.audit.index import BenchmarkIndex
 from curation.audit.plan import Plan
-from curation.audit.run import UNIT_SCHEMA, hits_path, marker_path, read_plan
+from curation.audit.run import hits_path, marker_path, read_plan
 from curation.kernels.audit_index import OK, STATUS, TOO_SHORT
 from curation.kernels.audit_rules import CLASSES, COMMON_DOCUMENTS, CONTAMINATED, MIN_NEAR_TOKENS
 from curation.store import write_json, write_table
@@ -85,12 +84,12 @@ def write_prompts(out: Path, index: BenchmarkIndex, min_tokens: int = 0) -> None
     prompt = np.array(owners.column("prompt").to_pylist(), np.int32)
     tokens = overlap.num_tokens[prompt]
     status = np.where((overlap.status[prompt] == OK) & (tokens < min_tokens), TOO_SHORT, overlap.status[prompt])
-    excerpts = pc.utf8_slice_codeunits(pa.array(overlap.texts[:], pa.large_string()), 0, _EXCERPT)
+    excerpts = arrow_strings([text[:_EXCERPT] for text in overlap.texts[:]], pa.string())
     facts = {
-        "status": pa.array(STATUS).take(arrow_numbers(status)),
+        "status": arrow_strings(STATUS, pa.string()).take(arrow_numbers(status)),
         "num_tokens": arrow_numbers(tokens),
         "words": arrow_numbers(overlap.units[prompt]),
-        "excerpt": excerpts.cast(pa.string()).take(arrow_numbers(prompt)),
+        "excerpt": excerpts.take(arrow_numbers(prompt)),
     }
     columns = [facts[name] if name in facts else owners.column(name) for name in PROMPTS_SCHEMA.names]
     write_table(out / "prompts.parquet", pa.Table.from_arrays(columns, schema=PROMPTS_SCHEMA))
@@ -115,7 +114,7 @@ def merge(folders: Sequence[Path]) -> Results:
         raise AuditError(
             f"{len(missing)} of {len(plan.units)} units are missing (first {some}); run their shards again"
         )
-    prompts = pq.read_table(folders[0] / "prompts.parquet")
+    prompts = read_plain(folders[0] / "prompts.parquet")
     markers = [_read_marker(home, i) for i, home in enumerate(homes) if home is not None]
     found = list(_unit_rows(plan, [home for home in homes if home is not None], markers))
     candidates, coverage = _semantic(folders)
@@ -146,13 +145,13 @@ def _semantic(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, 
     for folder in folders:
         if (folder / "semantic.json").is_file():
             coverage = json.loads((folder / "semantic.json").read_text("utf-8"))
-            return pq.read_table(folder / "semantic.parquet").to_pylist(), coverage
+            return read_plain(folder / "semantic.parquet").to_pylist(), coverage
     return [], {}
 
 
 def _pairs(found: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
     named = prompts.filter(
-        pc.is_in(prompts.column("prompt"), pa.array(sorted({hit["prompt"] for hit in found}), pa.int32()))
+        pc.is_in(prompts.column("prompt"), arrow_numbers(np.array(sorted({hit["prompt"] for hit in found}), np.int32)))
     )
     words = dict(zip(named.column("prompt").to_pylist(), named.column("words").to_pylist(), strict=True))
     common = _common_prompts(found, words)
@@ -167,7 +166,7 @@ def _pairs(found: Sequence[dict[str, Any]], prompts: pa.Table) -> pa.Table:
             kind = "common_text"
         hit["longest_run"] = hit.pop("run")
         rows.extend({**hit, **owner, "class": kind, "class_alone": alone} for owner in owners[prompt])
-    table = pa.Table.from_pylist(rows, schema=HITS_SCHEMA)
+    table = arrow_table(rows, HITS_SCHEMA)
     keys = ("file", "row", "config", "question_id", "turn", "class")
     return table.sort_by([(key, "ascending") for key in keys])
 
@@ -177,7 +176,7 @@ def _unit_rows(plan: Plan, homes: Sequence[Path], markers: Sequence[dict[str, An
     for unit, home, marker in zip(plan.units, homes, markers, strict=True):
         if unit.file != file:
             before, file = 0, unit.file
-        for row in pq.read_table(hits_path(home, unit.number), schema=UNIT_SCHEMA).to_pylist():
+        for row in read_plain(hits_path(home, unit.number)).to_pylist():
             if row["kind"] != "near_miss":
                 yield {**row, "row": row["row"] + before, "file": plan.files[file].path}
         before += marker["rows"]
@@ -201,8 +200,8 @@ def _common_prompts(found: Iterable[dict[str, Any]], words: dict[int, float]) ->
 
 
 def _summary(plan: Plan, markers: Sequence[dict[str, Any]], hits: pa.Table, prompts: pa.Table) -> dict[str, Any]:
-    flagged = hits.filter(pc.is_in(hits.column("class"), pa.array(CONTAMINATED)))
-    auditable = prompts.filter(pc.equal(prompts.column("status"), "auditable"))
+    flagged = hits.filter(pc.is_in(hits.column("class"), arrow_strings(CONTAMINATED, pa.string())))
+    auditable = prompts.filter(equals(prompts.column("status"), "auditable"))
     return {
         "settings": plan.settings,
         "benchmark": {
@@ -214,7 +213,7 @@ def _summary(plan: Plan, markers: Sequence[dict[str, Any]], hits: pa.Table, prom
             "contaminated_prompts": _distinct(flagged, ["config", "question_id", "turn"]),
         },
         "corpus": _corpus_summary(plan, markers, flagged),
-        "pairs": {kind: n for kind in CLASSES if (n := int(pc.sum(pc.equal(hits.column("class"), kind)).as_py() or 0))},
+        "pairs": {kind: n for kind in CLASSES if (n := int(pc.sum(equals(hits.column("class"), kind)).as_py() or 0))},
         "by_class": {kind: _extent(hits, "class", kind) for kind in CLASSES},
         "by_category": {name: _extent(flagged, "category", name) for name in _values(prompts, "category")},
         "by_config": {name: _extent(flagged, "config", name) for name in _values(prompts, "config")},
@@ -224,8 +223,8 @@ def _summary(plan: Plan, markers: Sequence[dict[str, Any]], hits: pa.Table, prom
 
 def _corpus_summary(plan: Plan, markers: Sequence[dict[str, Any]], flagged: pa.Table) -> dict[str, Any]:
     files = _files(plan, markers)
-    documents = flagged.group_by(["file", "row"]).aggregate([])
-    per_file = Counter(documents.column("file").to_pylist())
+    documents = _distinct_rows(flagged, ["file", "row"])
+    per_file = Counter(file for file, _row in documents)
     for entry in files:
         entry["contaminated_documents"] = per_file[entry["file"]]
     totals: dict[str, int] = {}
@@ -261,7 +260,7 @@ def _files(plan: Plan, markers: Sequence[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _extent(hits: pa.Table, column: str, value: str) -> dict[str, int]:
-    part = hits.filter(pc.equal(hits.column(column), value))
+    part = hits.filter(equals(hits.column(column), value))
     return {
         "pairs": len(part),
         "documents": _distinct(part, ["file", "row"]),
@@ -270,7 +269,11 @@ def _extent(hits: pa.Table, column: str, value: str) -> dict[str, int]:
 
 
 def _distinct(table: pa.Table, names: Sequence[str]) -> int:
-    return len(table.group_by(list(names)).aggregate([]))
+    return len(_distinct_rows(table, names))
+
+
+def _distinct_rows(table: pa.Table, names: Sequence[str]) -> set[tuple[Any, ...]]:
+    return set(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 def _values(table: pa.Table, name: str) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation.audit.arrow import arrow_table, text_offsets
 from curation.audit.errors import AuditError
 from curation.audit.index import open_index
 from curation.audit.plan import CorpusFile, Plan, Unit
@@ -163,7 +164,7 @@ class UnitRunner:
         rows = list(self._rows(file, unit, counts))
         out = Path(self._job.out)
         with atomic(hits_path(out, unit.number)) as scratch:
-            pq.write_table(pa.Table.from_pylist(rows, schema=UNIT_SCHEMA), scratch, compression="zstd")
+            pq.write_table(arrow_table(rows, UNIT_SCHEMA), scratch, compression="zstd")
         write_json(
             marker_path(out, unit.number),
             {
@@ -188,9 +189,8 @@ class UnitRunner:
 
 
 def _text_bytes(documents: Documents) -> int:
-    import pyarrow.compute as pc
-
-    return int(pc.sum(pc.binary_length(documents.texts)).as_py() or 0)
+    offsets = text_offsets(documents.texts)
+    return int(offsets[-1] - offsets[0])
 
 
 def _hit_rows(documents: Documents, hits: Iterable[Hit]) -> Iterator[dict[str, Any]]:

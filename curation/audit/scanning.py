@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.audit.arrow import arrow_numbers
+from curation.audit.arrow import numbers_of, text_offsets
 from curation.audit.reading import Documents
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
@@ -18,6 +18,7 @@ from curation.kernels.audit_rules import Rule
 from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 
 _FAST_FROM_BYTES = 48 << 20
+_FAST_BATCH_BYTES = 4 << 20  # one pass over the tokens needs no cache for them, and each batch costs a millisecond
 _SPACE_REACH = 4096
 _MOSTLY_ASCII = 0.9
 
@@ -54,8 +55,8 @@ class Scanner:
         texts = documents.texts
         num_tokens = np.zeros(len(texts), np.int64)
         best: dict[tuple[int, int], Hit] = {}
-        length = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
-        for members in _groups(texts, length, self.piece):
+        length = np.diff(text_offsets(texts)).astype(np.int64)
+        for members in _groups(texts, length, self.piece, self.kernel.batch_bytes):
             if len(members) == 1 and length[members[0]] > self.piece:
                 self._scan_long(texts, int(members[0]), best, num_tokens)
                 continue
@@ -100,7 +101,7 @@ def _fast() -> Kernel:
     from curation.kernels.audit_fast import FastTokenizer
     from curation.kernels.audit_fast_search import FastSearch
 
-    return Kernel(FastTokenizer(), FastSearch())
+    return Kernel(FastTokenizer(), FastSearch(), _FAST_BATCH_BYTES)
 
 
 def _longest(index: OverlapIndex) -> Iterator[str]:
@@ -109,9 +110,9 @@ def _longest(index: OverlapIndex) -> Iterator[str]:
         yield index.texts[int(index.num_tokens.argmax())]
 
 
-def _groups(texts: pa.Array, length: Ints, piece: int) -> Iterator[Ints]:
+def _groups(texts: pa.Array, length: Ints, piece: int, batch_bytes: int) -> Iterator[Ints]:
     """Batches of documents, like with like; long ones each alone."""
-    characters = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    characters = numbers_of(pc.utf8_length(texts))
     # ASCII skips folding, and text with a few other letters the search for characters that are words.
     kinds = np.where(characters == length, 0, np.where(characters > _MOSTLY_ASCII * length, 1, 2))
     for kind in range(3):
@@ -120,7 +121,7 @@ def _groups(texts: pa.Array, length: Ints, piece: int) -> Iterator[Ints]:
         begin = 0
         while begin < len(members):
             base = int(ends[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, base + BATCH_BYTES, "right")))
+            end = max(begin + 1, int(np.searchsorted(ends, base + batch_bytes, "right")))
             yield members[begin:end]
             begin = end
     for i in np.flatnonzero(length > piece):
@@ -129,21 +130,16 @@ def _groups(texts: pa.Array, length: Ints, piece: int) -> Iterator[Ints]:
 
 def _joined(texts: pa.Array, members: Ints, length: Ints) -> tuple[Bytes, Ints]:
     """Lay documents one behind the other, a line feed between them."""
-    part = texts
-    if len(members) < len(texts):
-        low, high = int(members[0]), int(members[-1])
-        part = texts.slice(low, len(members)) if high - low + 1 == len(members) else texts.take(arrow_numbers(members))
-    wide = pa.types.is_large_string(texts.type)
-    cuts = pa.array([0, len(part)], pa.int64() if wide else pa.int32())
-    rows = (pa.LargeListArray if wide else pa.ListArray).from_arrays(cuts, part)
-    joined = pc.binary_join(rows, pa.scalar("\n", texts.type))
-    return _bytes_of(joined, 0), np.concatenate([[0], np.cumsum(length[members] + 1)])
+    data = memoryview(texts.buffers()[2] or b"")
+    first = text_offsets(texts)[members]
+    begins, ends = first.tolist(), (first + length[members]).tolist()
+    joined = b"\n".join([data[a:b] for a, b in zip(begins, ends, strict=True)])
+    return np.frombuffer(joined, np.uint8), np.concatenate([[0], np.cumsum(length[members] + 1)])
 
 
 def _bytes_of(texts: pa.Array, i: int) -> Bytes:
-    wide = pa.types.is_large_string(texts.type)
-    _, offsets, data = texts.buffers()
-    at = np.frombuffer(offsets, np.int64 if wide else np.int32)[texts.offset + i : texts.offset + i + 2]
+    at = text_offsets(texts)[i : i + 2]
+    data = texts.buffers()[2]
     if data is None:
         return np.zeros(0, np.uint8)
     return np.frombuffer(data, np.uint8)[int(at[0]) : int(at[1])]

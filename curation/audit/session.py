@@ -16,17 +16,12 @@ from curation.audit.run import Job, pending_units, run_units, start
 from curation.audit.scanning import use_fast
 from curation.kernels import audit_fold, audit_hash
 from curation.kernels.audit_rules import RULES
+from sources.cache_root import cache_root
 
 logger = logging.getLogger(__name__)
 
 _SMALL = 32 << 20
 """Below so many bytes a second process costs more than it saves."""
-
-
-def cache_root() -> Path:
-    """Return the cache folder, as `sources.cache` has it: that module loads the HTTP clients, a third of a second."""
-    root = os.environ.get("SPEEDBENCH_CACHE")
-    return Path(root) if root else Path.home() / ".cache" / "speedbench"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from curation.kernels.audit_fold import (
@@ -24,6 +27,8 @@ _OWN = np.uint32(OWN_LEAD)
 _FILL = np.uint32(FILL)
 _SPECIAL = np.uint32(SPECIAL)
 _LOWER = np.uint64(0x2020202020202020)
+_GATHER = np.uint64(0x0102040810204080)
+_FILLED = np.uint32(FILL * 0x010101)
 
 # What a byte begins: a separator, an ASCII letter or digit, a character that is its own token as it stands, the rest.
 _SEPARATES, _WORD, _OWN_TOKEN, _OTHER = range(4)
@@ -46,9 +51,11 @@ class FastTokenizer:
     def _reserve(self, num_bytes: int) -> None:
         if num_bytes <= self._capacity:
             return
+        most = num_bytes // 2 + 66  # tokens lie at least two bytes apart, or are three bytes long
+        num_bytes = (num_bytes + 63) & ~63
         self._capacity = num_bytes
-        most = num_bytes // 2 + 2  # tokens lie at least two bytes apart, or are three bytes long
         self._padded = np.zeros(num_bytes + PADDING, np.uint8)
+        self._folded = np.zeros(num_bytes + PADDING + 64, np.uint8)
         self._hashes, self._lead = np.empty(most, np.uint64), np.empty(most, np.uint8)
         self._edges = np.empty((2, most), np.int64)
 
@@ -63,10 +70,11 @@ class FastTokenizer:
         start, end = self._edges
         out = (self._hashes, start, end, self._lead)
         if not n or raw.max() < 0x80:
-            count = _scan_ascii(padded, n, words, *out)
+            count = _scan_ascii(padded, n, words, self._folded, self._folded.view("<u8"), self._edges, *out)
         else:
             tables = (two_byte_table(), three_byte_table(), *_rare(raw))
-            count, special = _scan(padded, n, words, *tables, *out)
+            folded = np.ndarray((n + PADDING - 7,), "<u8", self._folded, 0, (1,))
+            count, special = _scan(padded, n, words, *tables, self._folded, folded, *out)
             if special:
                 at = _specials(raw, *tables, special)
                 raise NeedsPreparationError(np.unique(np.searchsorted(offsets, at, "right") - 1))
@@ -132,6 +140,27 @@ def _hash_ascii(words: Any, s: Any, length: Any) -> Any:
     return _mixed(words[s] | _LOWER, w1, words[s + length - 8] | _LOWER, length)
 
 
+def _type_trailing_zeros(_context: Any, _word: Any) -> Any:
+    """Count the zero bits below the lowest one of a word that is not 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+_trailing_zeros: Any = intrinsic(_type_trailing_zeros)
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _hash_folded(folded: Any, length: Any) -> Any:
+    """Hash of a token whose folded bytes are written out, by the overlapping words of these bytes."""
+    if length <= 8:
+        x = (folded[0] & _KEEP[length]) * _K0
+        return x ^ (x >> np.uint64(29))
+    return _mixed(folded[0], folded[8] & _KEEP[min(length - 8, 8)], folded[length - 8], length)
+
+
 @numba.njit(nogil=True, cache=True)
 def _specials(raw: Any, two: Any, three: Any, rare_keys: Any, rare_codes: Any, count: Any) -> Any:
     """Places of the characters that need preparation."""
@@ -150,25 +179,47 @@ def _specials(raw: Any, two: Any, three: Any, rare_keys: Any, rare_codes: Any, c
 
 
 @numba.njit(nogil=True, cache=True)
-def _scan_ascii(raw: Any, n: Any, words: Any, hashes: Any, start: Any, end: Any, lead: Any) -> Any:
+def _scan_ascii(
+    raw: Any,
+    n: Any,
+    words: Any,
+    flags: Any,
+    flag_words: Any,
+    edges: Any,
+    hashes: Any,
+    start: Any,
+    end: Any,
+    lead: Any,
+) -> Any:
     """Write the tokens of ASCII text; return how many there are."""
-    # Without a branch a byte: words are too short for the processor to guess their ends.
-    starts: Any = 0
-    ends: Any = 0
-    before = np.uint8(0)
-    for i in range(n + 1):
-        word = np.uint8(_KIND[raw[i]] == _WORD)
-        start[starts] = i
-        end[ends] = i
-        edge = word ^ before
-        starts += edge & word
-        ends += edge & before
-        before = word
-    for k in range(ends):
+    for i in range(n):
+        b = raw[i]
+        flags[i] = (np.uint8((b | np.uint8(0x20)) - np.uint8(97)) < np.uint8(26)) | (
+            np.uint8(b - np.uint8(48)) < np.uint8(10)
+        )
+    num_words = (n + 64) >> 6  # one zero flag more than bytes, so that the last token ends
+    for i in range(n, num_words << 6):
+        flags[i] = 0
+    num_edges = np.uint64(0)
+    carry = np.uint64(0)
+    for k in range(num_words):
+        mask = np.uint64(0)
+        for j in range(8):
+            eight = (flag_words[8 * k + j] * _GATHER) >> np.uint64(56)
+            mask |= eight << np.uint64(8 * j)
+        # A bit where a token begins or ends; the two alternate.
+        turns = mask ^ ((mask << np.uint64(1)) | carry)
+        carry = mask >> np.uint64(63)
+        while turns:
+            edges[num_edges & np.uint64(1), num_edges >> np.uint64(1)] = np.uint64(64 * k) + _trailing_zeros(turns)
+            num_edges += np.uint64(1)
+            turns &= turns - np.uint64(1)
+    count = np.int64(num_edges >> np.uint64(1))
+    for k in range(count):
         s = start[k]
         hashes[k] = _hash_ascii(words, s, end[k] - s)
         lead[k] = raw[s] | np.uint8(0x20)
-    return ends
+    return count
 
 
 @numba.njit(nogil=True, cache=True)
@@ -180,6 +231,8 @@ def _scan(
     three: Any,
     rare_keys: Any,
     rare_codes: Any,
+    buffer: Any,
+    folded: Any,
     hashes: Any,
     start: Any,
     end: Any,
@@ -216,25 +269,54 @@ def _scan(
             lead[count] = raw[s]
             count += 1
             continue
-        # A token, or a separator, with characters beyond ASCII: byte by folded byte, up to where it ends.
+        elif raw[i] >= 0xE0 and raw[i] < 0xF0 and i + 3 <= n:
+            point = (np.uint32(raw[i] & 15) << np.uint32(12)) | (np.uint32(raw[i + 1] & 63) << np.uint32(6))
+            code = three[point | np.uint32(raw[i + 2] & 63)]
+            if (code & np.uint32(255)) >= _OWN:
+                x = np.uint64(code) * _K0
+                hashes[count] = x ^ (x >> np.uint64(29))
+                start[count] = i
+                i += 3
+                end[count] = i
+                lead[count] = code & np.uint32(255)
+                count += 1
+                continue
+            if code == 0 or code == _FILLED:
+                i += 3
+                continue
+        # A token, or a separator, with characters beyond ASCII: its folded bytes are written out and hashed as words.
         length = 0
-        w0 = np.uint64(0)
-        w1 = np.uint64(0)
-        w2 = np.uint64(0)
         ended = False
         while not ended:
             b = raw[i]
             if b < 0x80:
                 if _KIND[b] == _SEPARATES:
                     break
-                code = np.uint32(b | np.uint8(0x20))
-                width = 1
-            else:
-                code, width = _folded(raw, n, i, two, three, rare_keys, rare_codes)
-                if width > 1 and (code & np.uint32(255)) == _SPECIAL:
-                    specials += 1
+                if length == 0:
+                    start[count] = i
+                    lead[count] = b | np.uint8(0x20)
+                buffer[length] = b | np.uint8(0x20)
+                length += 1
+                i += 1
+                end[count] = i
+                continue
+            code, width = _folded(raw, n, i, two, three, rare_keys, rare_codes)
             at = i
             i += width
+            c = code & np.uint32(255)
+            if width > 1 and c == _SPECIAL:
+                specials += 1
+            if width == 2 and c > _SPECIAL and c < _OWN:
+                d = code >> np.uint32(8)
+                if d > _FILL and d < _OWN:
+                    if length == 0:
+                        start[count] = at
+                        lead[count] = c
+                    buffer[length] = c
+                    buffer[length + 1] = d
+                    length += 2
+                    end[count] = i
+                    continue
             left = width
             while left > 0:
                 c = code & np.uint32(255)
@@ -244,16 +326,15 @@ def _scan(
                     continue
                 if c == 0 or c >= _OWN:
                     if length > 0:
-                        hashes[count] = _mixed(w0, w1, w2, length)
+                        hashes[count] = _hash_folded(folded, length)
                         count += 1
                         length = 0
-                        w1 = w2 = np.uint64(0)
                     ended = True
                     if c >= _OWN:
-                        w0 = np.uint64(c) | (np.uint64(code & np.uint32(0xFFFF)) << np.uint64(8))
+                        own = np.uint64(c) | (np.uint64(code & np.uint32(0xFFFF)) << np.uint64(8))
                         code >>= np.uint32(16)
                         left -= 2
-                        hashes[count] = _mixed(w0, w1, w2, 3)
+                        hashes[count] = _mixed(own, np.uint64(0), np.uint64(0), 3)
                         start[count] = at
                         end[count] = i
                         lead[count] = c
@@ -263,18 +344,10 @@ def _scan(
                 if length == 0:
                     start[count] = at
                     lead[count] = c
-                    w0 = np.uint64(c)
-                elif length < 8:
-                    w0 |= np.uint64(c) << np.uint64(8 * length)
-                elif length < 16:
-                    w1 |= np.uint64(c) << np.uint64(8 * (length - 8))
-                if length >= 8:
-                    w2 = (w2 >> np.uint64(8)) | (np.uint64(c) << np.uint64(56))
-                elif length == 7:
-                    w2 = w0
+                buffer[length] = c
                 length += 1
                 end[count] = i
         if length > 0:
-            hashes[count] = _mixed(w0, w1, w2, length)
+            hashes[count] = _hash_folded(folded, length)
             count += 1
     return count, specials

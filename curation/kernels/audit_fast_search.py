@@ -1,4 +1,4 @@
-"""`audit_candidates.find_postings` compiled by numba (extra `[fast]`): the same matches, one look at memory for each."""
+"""`audit_candidates.find_postings` compiled by numba (extra `[fast]`): the same matches, one look for each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def _search(tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, scr
     held = _find_rows(shingles[:passed], at, table.begins, table.rows, row, end)
     found = _look_up(tokens.hashes, tokens.first, size, shingles[:held], at, row, end, table.rows)
     own = (index.hashes, index.first, index.num_tokens, index.stride)
-    document, prompt, at, position = _confirm(tokens.hashes, tokens.first, size, found, *own, min_around(index.max_prompts))
+    document, prompt, at, position = _confirm(
+        tokens.hashes, tokens.first, size, found, *own, min_around(index.max_prompts)
+    )
     return Postings(document, prompt, at, position, size)
 
 
@@ -109,7 +111,7 @@ def _pass_filter(hashes: Any, size: Any, seen: Any, shingles: Any, passed: Any) 
 
 @numba.njit(nogil=True, cache=True)
 def _find_rows(shingles: Any, places: Any, begins: Any, rows: Any, row: Any, end: Any) -> Any:
-    """Write the rows at which to look for each shingle; drop, in place, those that have none, and return how many stay."""
+    """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
     shift = np.uint64(64)
     while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(len(begins) - 1):
         shift -= np.uint64(1)
@@ -152,9 +154,7 @@ def _num_different(a: Any, b: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)
-def _look_up(
-    hashes: Any, first: Any, size: Any, shingles: Any, places: Any, begin: Any, ends: Any, rows: Any
-) -> Any:
+def _look_up(hashes: Any, first: Any, size: Any, shingles: Any, places: Any, begin: Any, ends: Any, rows: Any) -> Any:
     """Return document, place, prompt and position of the matches whose surroundings agree byte by byte."""
     capacity = max(64, len(shingles))
     out = np.empty((capacity, 4), np.int64)

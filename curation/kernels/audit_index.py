@@ -240,7 +240,9 @@ def _occurrences(prompts: Sequence[_Prompt | None], size: int, share: float) -> 
             need[:] = 0
         before, behind = surroundings(prompt.hashes, size)
         owner = np.full(len(shingles), i, np.int64)
-        whole = Occurrences(shingles, owner, np.arange(n - size + 1), before, behind, np.maximum(need, 0).astype(np.uint8))
+        whole = Occurrences(
+            shingles, owner, np.arange(n - size + 1), before, behind, np.maximum(need, 0).astype(np.uint8)
+        )
         parts.append(whole.take(at))
     return Occurrences(*(np.concatenate([getattr(p, name) for p in parts]) for name in Occurrences.__slots__))
 

@@ -21,10 +21,11 @@ _RANK = {kind: i for i, kind in enumerate((*CLASSES, "near_miss"))}
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How a batch becomes tokens, and tokens become shared shingles."""
+    """How a batch becomes tokens, tokens become shared shingles, and about how many bytes a batch should have."""
 
     tokenize: Tokenizer
     search: Callable[[Tokens, OverlapIndex], tuple[Postings, Postings]]
+    batch_bytes: int = BATCH_BYTES
 
 
 NUMPY = Kernel(tokenize_batch, find_postings)

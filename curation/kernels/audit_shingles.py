@@ -82,7 +82,7 @@ class ShingleTable:
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Shingles of prompts, shape ``(m,)`` each: hash, prompt, first token, and what stands around (see `ShingleTable`)."""
+    """Shingles of prompts, shape ``(m,)`` each: hash, prompt, first token, and the rest as in `ShingleTable`."""
 
     keys: NDArray[np.uint64]
     prompt: Ints
@@ -123,6 +123,7 @@ def _filter(keys: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
         mask |= one << ((keys >> np.uint64(shift)) & _SIX)
     np.bitwise_or.at(seen, (keys >> np.uint64(64 - bits)).view(np.int64), mask)
     return seen
+
 
 def surroundings(hashes: NDArray[np.uint64], size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the last byte of the hashes around every run of tokens.
