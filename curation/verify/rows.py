@@ -97,7 +97,7 @@ def _source_messages(subject: Subject, row: Row) -> Iterator[str]:
 
 def permits(spec: SourceSpec, license_id: str) -> bool:
     """Tell whether rows of a source may state a licence: its own, or of a source of many repositories one of theirs."""
-    return license_id in {spec.license.id, *spec.license.spdx.lower().split(" or ")} - {""}
+    return license_id.lower() in {spec.license.id, *spec.license.spdx.lower().split(" or ")} - {""}
 
 
 def _text_messages(subject: Subject, row: Row) -> Iterator[tuple[str, str]]:

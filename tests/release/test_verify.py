@@ -386,3 +386,10 @@ def test_the_command_says_that_a_right_build_is_good(dist: Path) -> None:
     done = CliRunner().invoke(verify, [str(dist)])
     assert (done.exit_code, done.stdout) == (0, "")
     assert "good (files, digests" in done.stderr
+
+
+@pytest.mark.parametrize(("license_id", "holds"), [("PSF-2.0", True), ("mit", True), ("GPL-3.0", False), ("", False)])
+def test_a_row_of_code_names_the_permissive_licence_of_its_repository(license_id, holds):
+    assert permits(SOURCES["repobench_python"].spec, license_id) is holds
+    assert permits(SOURCES["mmath"].spec, "MIT")
+    assert not permits(SOURCES["mmath"].spec, "Apache-2.0")
