@@ -56,29 +56,35 @@ class FastSearch:
 
     def __init__(self) -> None:
         self._index: OverlapIndex | None = None
-        self._scratch = np.empty((4, 0), np.int64)
+        self._scratch = np.empty((6, 0), np.int64)
 
     def __call__(self, tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
         """Look up the shingles of a batch: see `audit_candidates.find_postings`."""
         if self._index is not index:
             self._index = index
             self._five, self._three = _Entries.of(index.five), _Entries.of(index.three)
-        if self._scratch.shape[1] < len(tokens.hashes):
-            self._scratch = np.empty((4, 2 * len(tokens.hashes)), np.int64)
+        n = len(tokens.hashes)
+        if self._scratch.shape[1] < n:
+            # Working memory that is kept: fresh pages for every batch would cost more than the search.
+            self._scratch = np.empty((6, 2 * n), np.int64)
+        shingles, at, short, short_at = self._scratch[:4]
+        passed = (shingles.view(np.uint64), at, short.view(np.uint64), short_at)
+        num_five, num_three = _pass_filters(tokens.hashes, self._five.seen, self._three.seen, *passed)
+        rows = (self._scratch[4], self._scratch[5])
         return (
-            _search(tokens, index, self._five, SHINGLE, self._scratch),
-            _search(tokens, index, self._three, SHORT_SHINGLE, self._scratch),
+            _search(tokens, index, self._five, SHINGLE, (passed[0][:num_five], at, *rows)),
+            _search(tokens, index, self._three, SHORT_SHINGLE, (passed[2][:num_three], short_at, *rows)),
         )
 
 
-def _search(tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, scratch: Ints) -> Postings:
-    if not len(table.rows) or len(tokens.hashes) < size:
+def _search(
+    tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, passed: tuple[NDArray[np.uint64], Ints, Ints, Ints]
+) -> Postings:
+    shingles, at, row, end = passed
+    if not len(table.rows):
         empty = np.zeros(0, np.int64)
         return Postings(empty, empty, empty, empty, size)
-    # Working memory that is kept: fresh pages for every batch would cost more than the search.
-    shingles, at, row, end = scratch[0].view(np.uint64), *scratch[1:]
-    passed = _pass_filter(tokens.hashes, size, table.seen, shingles, at)
-    held = _find_rows(shingles[:passed], at, table.begins, table.rows, row, end)
+    held = _find_rows(shingles, at, table.begins, table.rows, row, end)
     found = _look_up(tokens.hashes, tokens.first, size, shingles[:held], at, row, end, table.rows)
     own = (index.hashes, index.first, index.num_tokens, index.stride)
     document, prompt, at, position = _confirm(
@@ -87,34 +93,48 @@ def _search(tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, scr
     return Postings(document, prompt, at, position, size)
 
 
-@numba.njit(nogil=True, cache=True)
-def _pass_filter(hashes: Any, size: Any, seen: Any, shingles: Any, passed: Any) -> Any:
-    """Write hash and place of the shingles that may be in the table; return how many."""
+@numba.njit(nogil=True, cache=True, inline="always")
+def _leading(num_patterns: Any) -> Any:
+    """How far to shift a word so that as many leading bits are left as tell so many patterns apart."""
     shift = np.uint64(64)
-    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(len(seen)):
+    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(num_patterns):
         shift -= np.uint64(1)
+    return shift
+
+
+@numba.njit(nogil=True, cache=True, inline="always")
+def _may_hold(seen: Any, shift: Any, shingle: Any) -> Any:
+    word = seen[shingle >> shift]
+    held = word >> (shingle & _SIX)
+    held &= word >> ((shingle >> np.uint64(6)) & _SIX)
+    held &= word >> ((shingle >> np.uint64(12)) & _SIX)
+    return np.int64(held & np.uint64(1))
+
+
+@numba.njit(nogil=True, cache=True)
+def _pass_filters(hashes: Any, seen: Any, short_seen: Any, shingles: Any, at: Any, short: Any, short_at: Any) -> Any:
+    """Write hash and place of the shingles of 5 and of 3 tokens that may be in their tables; return how many."""
+    shift, short_shift = _leading(len(seen)), _leading(len(short_seen))
+    num_five: Any = 0
+    num_three: Any = 0
     # What did not pass is written, too, and then overwritten, without a branch.
-    num_passed: Any = 0
-    for at in range(len(hashes) - size + 1):
-        shingle = hashes[at] * _C2 + hashes[at + 1] * _C1 + hashes[at + 2]
-        if size == SHINGLE:
-            shingle = shingle * _C2 + hashes[at + 3] * _C1 + hashes[at + 4]
-        word = seen[shingle >> shift]
-        held = word >> (shingle & _SIX)
-        held &= word >> ((shingle >> np.uint64(6)) & _SIX)
-        held &= word >> ((shingle >> np.uint64(12)) & _SIX)
-        shingles[num_passed] = shingle
-        passed[num_passed] = at
-        num_passed += np.int64(held & np.uint64(1))
-    return num_passed
+    for i in range(len(hashes) - SHORT_SHINGLE + 1):
+        three = hashes[i] * _C2 + hashes[i + 1] * _C1 + hashes[i + 2]
+        short[num_three] = three
+        short_at[num_three] = i
+        num_three += _may_hold(short_seen, short_shift, three)
+        if i + SHINGLE <= len(hashes):
+            five = three * _C2 + hashes[i + 3] * _C1 + hashes[i + 4]
+            shingles[num_five] = five
+            at[num_five] = i
+            num_five += _may_hold(seen, shift, five)
+    return num_five, num_three
 
 
 @numba.njit(nogil=True, cache=True)
 def _find_rows(shingles: Any, places: Any, begins: Any, rows: Any, row: Any, end: Any) -> Any:
     """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
-    shift = np.uint64(64)
-    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(len(begins) - 1):
-        shift -= np.uint64(1)
+    shift = _leading(len(begins) - 1)
     # One load a loop and no branch: so the processor waits for many of them at once.
     for i in range(len(shingles)):
         bucket = shingles[i] >> shift
