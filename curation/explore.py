@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from cards.explore_page import ExploreFacts, ExploreRow, render_explore
 from curation.errors import DistError
 from curation.explore_pool import PoolView, pool_view
-from curation.load import config_files, is_placeholder, read_manifest, resolve_dist, verify_checksums
+from curation.load import config_files, is_placeholder, read_config, read_manifest, resolve_dist
 from curation.store import write_text
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,8 @@ def explore_dist(dist: str | Path, out: Path) -> Explored:
     files = config_files(folder)
     if not files:
         raise DistError(f"{dist}: no parquet file of a config below data/ or <config>/; name the folder of a DIST")
-    for paths in files.values():
-        verify_checksums(folder, paths)
+    for config in files:
+        read_config(folder, config, allow_placeholders=True)  # refuses, by file and row, what is no split
     view = pool_view(folder)
     drops = ledger_by_evidence(folder)
     rows = [_explore_row(config, row, view, drops) for config, row in _rows(files, read_manifest(folder))]

@@ -188,16 +188,10 @@ def test_without_a_pool_the_page_says_what_it_has_not(build, tmp_path):
 
 def test_nvidias_set_has_a_page_too(tmp_path):
     """Its rows lack our columns, and its placeholders carry a template behind the sentinel."""
+    shared = {"sub_category": None, "source": "x", "difficulty": None, "multiturn": False}
     rows = [
-        {
-            "question_id": "q1",
-            "category": "math",
-            "sub_category": None,
-            "turns": ["Add."],
-            "source": "x",
-            "src_id": "1",
-        },
-        {"question_id": "q2", "category": "qa", "sub_category": None, "turns": [f"{SENTINEL}\n\n{{question}}"]},
+        shared | {"question_id": "q1", "category": "math", "turns": ["Add."], "src_id": "1"},
+        shared | {"question_id": "q2", "category": "qa", "turns": [f"{SENTINEL}\n\n{{question}}"], "src_id": "2"},
     ]
     folder = tmp_path / "set"
     (folder / "qualitative").mkdir(parents=True)
@@ -253,3 +247,13 @@ def test_the_command_prints_the_page_and_says_the_size(build, tmp_path):
 def test_writing_of_the_other_direction_is_marked_by_its_own(full):
     assert RIGHT_TO_LEFT in full
     assert 'dir: "auto"' in full
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all"])
+def test_a_broken_file_is_refused_by_name(tmp_path, content):
+    folder = tmp_path / "set" / "data"
+    folder.mkdir(parents=True)
+    (folder / "qualitative.parquet").write_bytes(content)
+    with pytest.raises(DistError, match=r"qualitative\.parquet"):
+        explore_dist(tmp_path / "set", tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
