@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ PARTIAL_RUN = 13
 
 _LOW7, _HIGH = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080)
 _ONES = np.uint64(0x0101010101010101)
+_BLOCK = 1 << 15
 _MIN_COVERED = 0.25
 _MIN_ALIGNED = 0.5
 _SHIFTS = (-3, -2, -1, 1, 2, 3)
@@ -114,14 +116,28 @@ def find_postings(tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postin
     Most shared shingles are idioms: the same five words in another sentence. A match stays if, of the tokens up to
     `AROUND` places before and behind it that the prompt has, `min_around` are the same in the document.
     """
-    fives, threes = shingle_hashes(tokens.hashes)
+    none = np.zeros(0, np.int64)
+    five, three = [(none, none)], [(none, none)]
+    for begin in range(0, len(tokens.hashes), _BLOCK):
+        # A block at a time, for which every array on the way stays in the cache.
+        fives, threes = shingle_hashes(tokens.hashes[begin : begin + _BLOCK + SHINGLE - 1])
+        at, key = index.five.look_up(fives)
+        five.append((at + begin, key))
+        at, key = index.three.look_up(threes[:_BLOCK])
+        three.append((at + begin, key))
     return (
-        _kept(tokens, index, index.five, *index.five.look_up(fives), SHINGLE),
-        _kept(tokens, index, index.three, *index.three.look_up(threes), SHORT_SHINGLE),
+        _kept(tokens, index, index.five, *_joined(five), SHINGLE),
+        _kept(tokens, index, index.three, *_joined(three), SHORT_SHINGLE),
     )
 
 
+def _joined(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    return np.concatenate([at for at, _ in parts]), np.concatenate([key for _, key in parts])
+
+
 def _kept(tokens: Tokens, index: OverlapIndex, table: ShingleTable, at: Ints, key: Ints, size: int) -> Postings:
+    if not len(at):
+        return Postings(at, at, at, at, size)
     document = np.searchsorted(tokens.first, at, "right") - 1
     # A shingle that runs over into the next document is none.
     inside = at + size <= tokens.first[document + 1]

@@ -58,11 +58,15 @@ class ShingleTable:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         word = self.seen.take((hashes >> np.uint64(64 - (len(self.seen).bit_length() - 1))).view(np.int64))
         held = word >> (hashes & _SIX)
-        held &= word >> ((hashes >> np.uint64(6)) & _SIX)
-        held &= word >> ((hashes >> np.uint64(12)) & _SIX)
         held &= np.uint64(1)
+        # The first of the three bits alone stops most, so that the others are looked at for few.
         at = np.flatnonzero(held)
-        return self.confirm(at, hashes[at])
+        word, likely = word[at], hashes[at]
+        held = word >> ((likely >> np.uint64(6)) & _SIX)
+        held &= word >> ((likely >> np.uint64(12)) & _SIX)
+        held &= np.uint64(1)
+        rows = np.flatnonzero(held)
+        return self.confirm(at[rows], likely[rows])
 
     def confirm(self, at: Ints, hashes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
         """Keep those of some candidate positions whose hash really is a key."""
@@ -145,4 +149,4 @@ def surroundings(hashes: NDArray[np.uint64], size: int) -> tuple[NDArray[np.uint
     low[AROUND : AROUND + len(hashes)] = (hashes & _BYTE).astype(np.uint8)
     words = np.ndarray((len(low) - AROUND + 1,), "<u8", low, 0, (1,))
     count = max(len(hashes) - size + 1, 0)
-    return words[:count].copy(), words[AROUND + size : AROUND + size + count].copy()
+    return words[:count], words[AROUND + size : AROUND + size + count]
