@@ -91,7 +91,7 @@ class EmbedderConfig(Section):
     name: Literal["openai", "use"] = "openai"
     model: str = "text-embedding-3-large"
     dimensions: int = Field(3072, gt=0)
-    max_tokens: int = Field(8_191, gt=0, description="tokens of one input; the rest of a longer one is not embedded")
+    max_tokens: int = Field(8_192, gt=0, description="tokens of one input; the rest of a longer one is not embedded")
 
 
 class SelectionConfig(Section):

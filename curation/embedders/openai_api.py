@@ -1,7 +1,7 @@
 """OpenAI's embeddings, through their client.
 
 Limits of one request as OpenAI's reference states them: 2,048 inputs, 300,000 tokens in all, 8,192 tokens an input
-(older pages say 8,191, the recipe's default), no empty string. Tokens are counted with the models' own encoding,
+(older pages say 8,191), no empty string. Tokens are counted with the models' own encoding,
 cl100k_base. An input over the limit is cut to its first tokens, at a whole character.
 """
 
