@@ -69,6 +69,8 @@ def quoted(text: str) -> Markup:
 
 def visible(text: str) -> str:
     """Return a text without overrides of its direction, other control characters shown as one sign."""
+    if text.isprintable():
+        return text
     # Overrides of direction could make a quotation read as something else; other controls are not HTML.
     return "".join(c if c >= " " or c in "\n\t" else "\ufffd" for c in text if c not in _DIRECTION)
 

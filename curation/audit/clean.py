@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation.audit.errors import AuditError
+from curation.audit.json_rows import json_rows, lines_of, open_stream, starts_array
 from curation.audit.plan import CorpusFile, Plan, Unit, open_binary
-from curation.audit.reading import RowCounts, json_rows, lines_of, open_stream, starts_array
 from curation.audit.results import Results
+from curation.audit.row_counts import RowCounts
 from curation.kernels.audit_rules import COMMON_DOCUMENTS
 from curation.store import write_table
 

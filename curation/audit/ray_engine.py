@@ -9,7 +9,7 @@ from typing import Any
 
 from curation.audit.errors import AuditError
 from curation.audit.plan import Unit
-from curation.audit.reading import RowCounts
+from curation.audit.row_counts import RowCounts
 from curation.audit.run import Job, UnitRunner, report, scanner_of
 from curation.kernels.audit_index import OverlapIndex
 

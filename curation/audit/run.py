@@ -17,7 +17,8 @@ from curation.audit.arrow import arrow_table, text_offsets
 from curation.audit.errors import AuditError
 from curation.audit.index import open_index
 from curation.audit.plan import CorpusFile, Plan, Unit
-from curation.audit.reading import Documents, RowCounts, read_documents
+from curation.audit.reading import Documents, read_documents
+from curation.audit.row_counts import RowCounts
 from curation.audit.scanning import Scanner, make_scanner
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from curation.audit.errors import AuditError
 from curation.audit.index import BenchmarkIndex
 from curation.audit.plan import Plan, make_plan
-from curation.audit.reading import RowCounts, read_documents
+from curation.audit.reading import read_documents
+from curation.audit.row_counts import RowCounts
 from curation.audit.run import UNIT_SCHEMA, hits_path, marker_path, snippet_of
 from curation.kernels.audit_index import OK, OverlapIndex
 from curation.kernels.audit_tokens import join_texts, tokenize_prepared

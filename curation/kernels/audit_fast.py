@@ -149,7 +149,7 @@ def _type_trailing_zeros(_context: Any, _word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-_trailing_zeros: Any = intrinsic(_type_trailing_zeros)
+trailing_zeros: Any = intrinsic(_type_trailing_zeros)
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
@@ -211,7 +211,7 @@ def _scan_ascii(
         turns = mask ^ ((mask << np.uint64(1)) | carry)
         carry = mask >> np.uint64(63)
         while turns:
-            edges[num_edges & np.uint64(1), num_edges >> np.uint64(1)] = np.uint64(64 * k) + _trailing_zeros(turns)
+            edges[num_edges & np.uint64(1), num_edges >> np.uint64(1)] = np.uint64(64 * k) + trailing_zeros(turns)
             num_edges += np.uint64(1)
             turns &= turns - np.uint64(1)
     count = np.int64(num_edges >> np.uint64(1))

@@ -1,4 +1,4 @@
-"""`audit_candidates.find_postings` compiled by numba (extra `[fast]`): the same matches, one look for each."""
+"""`audit_postings.find_postings` compiled by numba (extra `[fast]`): the same matches, one look for each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.kernels.audit_candidates import Postings
+from curation.kernels.audit_fast import trailing_zeros
 from curation.kernels.audit_hash import C
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
+from curation.kernels.audit_postings import Postings
 from curation.kernels.audit_shingles import AROUND, ShingleTable
 from curation.kernels.audit_tokens import Ints, Tokens
 
@@ -52,39 +53,40 @@ class _Entries:
 
 
 class FastSearch:
-    """`audit_candidates.find_postings`, compiled; keeps its form of the index that it was last used with."""
+    """`audit_postings.find_postings`, compiled; keeps its form of the index that it was last used with."""
 
     def __init__(self) -> None:
         self._index: OverlapIndex | None = None
-        self._scratch = np.empty((6, 0), np.int64)
+        self._scratch = np.empty((4, 0), np.int64)
+        self._flags = np.empty(0, np.uint8)
 
     def __call__(self, tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
-        """Look up the shingles of a batch: see `audit_candidates.find_postings`."""
+        """Look up the shingles of a batch: see `audit_postings.find_postings`."""
         if self._index is not index:
             self._index = index
             self._five, self._three = _Entries.of(index.five), _Entries.of(index.three)
         n = len(tokens.hashes)
         if self._scratch.shape[1] < n:
             # Working memory that is kept: fresh pages for every batch would cost more than the search.
-            self._scratch = np.empty((6, 2 * n), np.int64)
-        shingles, at, short, short_at = self._scratch[:4]
-        passed = (shingles.view(np.uint64), at, short.view(np.uint64), short_at)
-        num_five, num_three = _pass_filters(tokens.hashes, self._five.seen, self._three.seen, *passed)
-        rows = (self._scratch[4], self._scratch[5])
+            self._scratch = np.empty((4, 2 * n), np.int64)
+            self._flags = np.empty(2 * n + 8, np.uint64).view(np.uint8)
+        working = (self._flags, self._scratch)
         return (
-            _search(tokens, index, self._five, SHINGLE, (passed[0][:num_five], at, *rows)),
-            _search(tokens, index, self._three, SHORT_SHINGLE, (passed[2][:num_three], short_at, *rows)),
+            _search(tokens, index, self._five, SHINGLE, *working),
+            _search(tokens, index, self._three, SHORT_SHINGLE, *working),
         )
 
 
 def _search(
-    tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, passed: tuple[NDArray[np.uint64], Ints, Ints, Ints]
+    tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, flags: NDArray[np.uint8], scratch: Ints
 ) -> Postings:
-    shingles, at, row, end = passed
-    if not len(table.rows):
+    if not len(table.rows) or len(tokens.hashes) < size:
         empty = np.zeros(0, np.int64)
         return Postings(empty, empty, empty, empty, size)
-    held = _find_rows(shingles, at, table.begins, table.rows, row, end)
+    shingles, at, row, end = scratch[0].view(np.uint64), *scratch[1:]
+    _flag_shingles(tokens.hashes, size, table.seen, flags)
+    passed = _flagged(tokens.hashes, size, flags.view(np.uint64), shingles, at)
+    held = _find_rows(shingles[:passed], at, table.begins, table.rows, row, end)
     found = _look_up(tokens.hashes, tokens.first, size, shingles[:held], at, row, end, table.rows)
     own = (index.hashes, index.first, index.num_tokens, index.stride)
     document, prompt, at, position = _confirm(
@@ -103,32 +105,43 @@ def _leading(num_patterns: Any) -> Any:
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _may_hold(seen: Any, shift: Any, shingle: Any) -> Any:
-    word = seen[shingle >> shift]
-    held = word >> (shingle & _SIX)
-    held &= word >> ((shingle >> np.uint64(6)) & _SIX)
-    held &= word >> ((shingle >> np.uint64(12)) & _SIX)
-    return np.int64(held & np.uint64(1))
+def _shingle(hashes: Any, i: Any, size: Any) -> Any:
+    shingle = hashes[i] * _C2 + hashes[i + 1] * _C1 + hashes[i + 2]
+    if size == SHINGLE:
+        shingle = shingle * _C2 + hashes[i + 3] * _C1 + hashes[i + 4]
+    return shingle
 
 
 @numba.njit(nogil=True, cache=True)
-def _pass_filters(hashes: Any, seen: Any, short_seen: Any, shingles: Any, at: Any, short: Any, short_at: Any) -> Any:
-    """Write hash and place of the shingles of 5 and of 3 tokens that may be in their tables; return how many."""
-    shift, short_shift = _leading(len(seen)), _leading(len(short_seen))
-    num_five: Any = 0
-    num_three: Any = 0
-    # What did not pass is written, too, and then overwritten, without a branch.
-    for i in range(len(hashes) - SHORT_SHINGLE + 1):
-        three = hashes[i] * _C2 + hashes[i + 1] * _C1 + hashes[i + 2]
-        short[num_three] = three
-        short_at[num_three] = i
-        num_three += _may_hold(short_seen, short_shift, three)
-        if i + SHINGLE <= len(hashes):
-            five = three * _C2 + hashes[i + 3] * _C1 + hashes[i + 4]
-            shingles[num_five] = five
-            at[num_five] = i
-            num_five += _may_hold(seen, shift, five)
-    return num_five, num_three
+def _flag_shingles(hashes: Any, size: Any, seen: Any, flags: Any) -> Any:
+    """Write, for each shingle, 1 if it may be in the table, else 0; zeros behind the last one up to a whole word."""
+    shift = _leading(len(seen))
+    count = len(hashes) - size + 1
+    # Nothing depends on what was found before: many look-ups in the filter are under way at once.
+    for i in range(count):
+        shingle = _shingle(hashes, i, size)
+        word = seen[shingle >> shift]
+        held = word >> (shingle & _SIX)
+        held &= word >> ((shingle >> np.uint64(6)) & _SIX)
+        held &= word >> ((shingle >> np.uint64(12)) & _SIX)
+        flags[i] = np.uint8(held & np.uint64(1))
+    for i in range(count, (count + 7) & ~7):
+        flags[i] = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def _flagged(hashes: Any, size: Any, flag_words: Any, shingles: Any, at: Any) -> Any:
+    """Write hash and place of the shingles that are flagged; return how many."""
+    found: Any = 0
+    for k in range((len(hashes) - size + 8) >> 3):
+        word = flag_words[k]
+        while word:
+            i = 8 * k + np.int64(trailing_zeros(word) >> np.uint64(3))
+            word &= word - np.uint64(1)
+            shingles[found] = _shingle(hashes, i, size)
+            at[found] = i
+            found += 1
+    return found
 
 
 @numba.njit(nogil=True, cache=True)

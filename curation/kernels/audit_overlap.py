@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curation.kernels.audit_candidates import Postings, find_candidates, find_postings
+from curation.kernels.audit_candidates import find_candidates
 from curation.kernels.audit_classify import Hit, classify
 from curation.kernels.audit_index import OverlapIndex
+from curation.kernels.audit_postings import Postings, find_postings
 from curation.kernels.audit_rules import ADAPTIVE, CLASSES, Rule
 from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, Tokens, join_texts, tokenize_batch, tokenize_prepared
 

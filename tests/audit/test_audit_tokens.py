@@ -8,8 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.kernels.audit_fast import FastTokenizer
-from curation.kernels.audit_fold import fold_character, needs_preparation, prepare, tokenize
+from curation.kernels.audit_fast_search import FastSearch
+from curation.kernels.audit_fold import (
+    SPECIAL,
+    encode_folded,
+    fold_character,
+    needs_preparation,
+    prepare,
+    three_byte_table,
+    tokenize,
+)
 from curation.kernels.audit_hash import shingle_hash, shingle_hashes, token_hash
+from curation.kernels.audit_index import build_index
+from curation.kernels.audit_postings import find_postings
 from curation.kernels.audit_tokens import Batch, Tokenizer, join_texts, tokenize_batch, tokenize_prepared
 
 KERNELS = [pytest.param(tokenize_batch, id="numpy"), pytest.param(FastTokenizer(), id="numba")]
@@ -118,3 +129,32 @@ def test_a_span_holds_whole_characters() -> None:
     raw, offsets = join_texts(["é à"])
     batch = Batch(raw, offsets, tokenize_batch(raw, offsets), {})
     assert [batch.text(i, i + 1) for i in range(2)] == ["é", "à"]
+
+
+def test_the_table_of_three_byte_characters_is_the_definition() -> None:
+    """The table tells most characters by their category alone; folding each must give the same."""
+    table = three_byte_table()
+    for code in range(0x800, 0x10000):
+        if not 0xD800 <= code <= 0xF8FF:  # surrogates and private use are separators
+            folded = fold_character(chr(code))
+            expected = encode_folded(folded) if not 0x1100 <= code <= 0x11FF else bytes([SPECIAL])
+            if len(expected) > 3:
+                expected = bytes([SPECIAL])
+            assert int(table[code]).to_bytes(3, "little").strip(b"\0\1") == expected.strip(b"\0"), hex(code)
+
+
+def test_the_search_compiled_and_not_finds_the_same_matches() -> None:
+    prompts = [f"{a} {b} walks {i} miles to the {c} market" for i, (a, b, c) in enumerate(_WALKS)] + [
+        "水が冷たい",
+        "a b c",
+    ]
+    index = build_index(prompts, range(len(prompts)))
+    edited = [p.replace("walks", "runs") for p in prompts] + [" ".join(prompts)] + ["", "one two", "a b c d"]
+    tokens = tokenize_batch(*join_texts([*prompts, *edited]))
+    for slow, fast in zip(find_postings(tokens, index), FastSearch()(tokens, index), strict=True):
+        assert len(slow.at) > 0
+        for name in ("document", "prompt", "at", "position"):
+            assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
+
+
+_WALKS = [("the", "baker", "old"), ("a", "smith", "fish"), ("one", "tall monk", "cheese"), ("our", "clerk", "hay")]

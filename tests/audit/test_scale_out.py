@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from curation.audit import plan as plans
 from curation.audit.plan import make_plan
-from curation.audit.reading import RowCounts, read_documents
+from curation.audit.reading import read_documents
+from curation.audit.row_counts import RowCounts
 from speedbench.cli import cli
 from tests.audit.conftest import Run
 from tests.audit.corpora import FILLER, FOG, MILL, WIRE, hits_of, write_jsonl
