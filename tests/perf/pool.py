@@ -65,7 +65,7 @@ def measure(folder: Path, records: int, workers: int) -> dict[str, object]:
 
 
 def write_mirror(root: Path, records: int) -> None:
-    """Write texts of invented words, a tenth of them near copies of an earlier one."""
+    """Write texts of 5 to 10 invented words, a tenth of them copies of an earlier one but for a word."""
     generator = random.Random(0)
     vocabulary = ["".join(generator.choices(SYLLABLES, k=generator.randint(1, 4))) for _ in range(30_000)]
     texts: list[str] = []
@@ -74,7 +74,7 @@ def write_mirror(root: Path, records: int) -> None:
             words = texts[generator.randrange(len(texts))].split()
             words[generator.randrange(len(words))] = generator.choice(vocabulary)
         else:
-            words = generator.choices(vocabulary, k=generator.randint(8, 24))
+            words = generator.choices(vocabulary, k=generator.randint(5, 10))
         texts.append(" ".join(words))
     half = records // 2
     per_language = half // len(LANGUAGES)
