@@ -17,7 +17,7 @@ from curation.kernels.audit_overlap import BATCH_BYTES, NUMPY, Kernel, Scan, kee
 from curation.kernels.audit_rules import Rule
 from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 
-_FAST_FROM_BYTES = 48 << 20
+_FAST_FROM_BYTES = 96 << 20  # loading it takes a second, which it wins back in about so much text
 _FAST_BATCH_BYTES = 4 << 20  # one pass over the tokens needs no cache for them, and each batch costs a millisecond
 _SPACE_REACH = 4096
 _MOSTLY_ASCII = 0.9
