@@ -16,13 +16,20 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.curation.fake_openai import FakeOpenAI
+
 RECIPE = """
-extends = "v1-offline"
+extends = "v1"
 name = "generated-pool"
 sources = ["mmath", "writingbench"]
 
 [candidates]
 max_per_source_language = 1000000
+
+[embedder]
+dimensions = 512
 
 [selection]
 categories = ["multilingual", "writing"]
@@ -48,9 +55,12 @@ def measure(folder: Path, records: int, workers: int) -> dict[str, object]:
     command = [sys.executable, "-m", "speedbench", "build", str(folder / "recipe.toml"), "--only", "qualitative"]
     command += ["--mirror", str(folder / "mirror"), "--out", str(folder / "out"), "--allow-short"]
     command += ["--workers", str(workers)]
+    server = FakeOpenAI()
+    environment = {"SPEEDBENCH_CACHE": str(folder / "cache"), "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.url}
     begin = time.perf_counter()
-    subprocess.run(command, check=True, env=os.environ | {"SPEEDBENCH_CACHE": str(folder / "cache")})
+    subprocess.run(command, check=True, env=os.environ | environment)
     wall_s = time.perf_counter() - begin
+    server.shutdown()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
     return {
