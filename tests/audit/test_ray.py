@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import threading
@@ -44,7 +45,7 @@ def kill_one(out: Path, killed: list[int]) -> None:
 @pytest.mark.peers
 @pytest.mark.filterwarnings("default")
 def test_ray_gives_the_bytes_of_a_local_run_although_a_worker_is_killed(tmp_path: Path, run_audit: Run) -> None:
-    pytest.importorskip("ray", reason="the extra [ray] is not installed: `make test-peers` installs it")
+    assert importlib.util.find_spec("ray"), "the extra [ray] is not installed: run `make test-peers`"
     for i in range(24):
         text = [f"{FILLER * 40} {(MILL, WIRE)[j % 2] if j % 50 == i else ''} {j}" for j in range(400)]
         write_jsonl(tmp_path / "corpus" / f"{i}.jsonl", text)
