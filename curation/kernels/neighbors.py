@@ -135,11 +135,11 @@ class _Search:
         """Return the few orthonormal directions, shape (m, d), that make the search cheap, or None if none do.
 
         They are those of most energy in an even sample of the rows, and as many as make bound and verification together
-        cheapest there. They decide how fast a pair is ruled out, not whether. The second value is the share of pairs
-        that will be candidates.
+        cheapest in another: on its own sample a basis looks better than it is. They decide how fast a pair is ruled
+        out, not whether. The second value is the share of pairs that will be candidates.
         """
-        sample = self._unit(np.linspace(0, len(self.rows) - 1, _SAMPLE).astype(np.int64))
-        directions = np.linalg.svd(sample, full_matrices=False)[2]
+        both = self._unit(np.linspace(0, len(self.rows) - 1, 2 * _SAMPLE).astype(np.int64))
+        directions, sample = np.linalg.svd(both[::2], full_matrices=False)[2], both[1::2]
         near = sample @ sample.T >= self.threshold
         best, share, least_cost = None, float(np.mean(near)), float(self.x.shape[1])
         for m in (m for m in _DIMENSIONS if m < self.x.shape[1]):
