@@ -188,6 +188,13 @@ class Gathered:
         (self.reasoning if kind == "reasoning" else self.text).append(text)
         self.chunks.append(Chunk(event.at_ns, count, kind, event.read))
 
+    def add_choice(self, event: Event, choice: JsonObject) -> None:
+        """Add one choice of a completions event that carries its token ids."""
+        ids = choice.get("token_ids") or ()
+        self.ids += ids
+        self.add(event, choice.get("text") or "", len(ids) if ids else None)
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+
     def answer(self, *, chunk_ids: bool, **more: Any) -> Answer:
         """Return the whole."""
         return Answer(

@@ -64,10 +64,7 @@ class TrtllmCompletions:
                 return Answer(error=error)
             parts.usage = read_usage(value.get("usage"), parts.usage)
             for choice in value.get("choices") or ():
-                ids = choice.get("token_ids") or ()
-                parts.ids += ids
-                parts.add(event, choice.get("text") or "", len(ids) if ids else None)
-                parts.finish_reason = choice.get("finish_reason") or parts.finish_reason
+                parts.add_choice(event, choice)
                 spec = _spec_counters(choice) or spec
         return parts.answer(chunk_ids=bool(parts.ids), spec=spec)
 
