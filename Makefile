@@ -37,10 +37,10 @@ test: setup ## Run every test that needs no other engine or environment.
 test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
 	$(BIN)/python -m pytest -m heavy tests/mirror
 
-test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
+test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-sglang/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[ray]'
 	SPEEDBENCH_AIPERF_PYTHON=.venv-aiperf/bin/python SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python \
-		SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
+		SPEEDBENCH_SGLANG_PYTHON=.venv-sglang/bin/python SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
 		$(BIN)/python -m pytest -m peers
 
 test-browser: setup ## Open the pages in headless chromium (installed by apt-get where it is absent, which needs root).

@@ -1,7 +1,6 @@
 """Our requests against the engines' own request models, read from their sources (never imported).
 
-They are looked for in the environment of `SPEEDBENCH_VLLM_PYTHON`, which `make test-peers` makes, and in
-`SPEEDBENCH_PEERS`, a folder of unpacked wheels: `pip download --no-deps vllm sglang`, then unzip both into it.
+They lie in the environments of `SPEEDBENCH_VLLM_PYTHON` and `SPEEDBENCH_SGLANG_PYTHON`, which `make test-peers` makes.
 """
 
 import ast
@@ -15,12 +14,10 @@ from bench.engines.registry import ENGINES
 
 
 def roots() -> list[Path]:
-    """Folders in which the packages of engines may lie."""
-    found = [Path(os.environ["SPEEDBENCH_PEERS"])] if "SPEEDBENCH_PEERS" in os.environ else []
-    if "SPEEDBENCH_VLLM_PYTHON" in os.environ:
-        # The link itself is followed nowhere: the environment is where it lies.
-        found += Path(os.environ["SPEEDBENCH_VLLM_PYTHON"]).absolute().parents[1].glob("lib/python3*/site-packages")
-    return found
+    """Where the packages of the engines lie."""
+    named = [os.environ[name] for name in ("SPEEDBENCH_VLLM_PYTHON", "SPEEDBENCH_SGLANG_PYTHON") if name in os.environ]
+    # The link itself is followed nowhere: the environment is where it lies.
+    return [root for python in named for root in Path(python).absolute().parents[1].glob("lib/python3*/site-packages")]
 
 
 def source(path: str) -> Path | None:
@@ -71,8 +68,7 @@ def test_every_field_that_we_send_is_one_of_the_engine(name):
     payload = ENGINES[name].payload(ASK)
     for keys, path, model in MODELS[name]:
         model_source = source(path)
-        if model_source is None:
-            pytest.skip(f"{path}: not there; set SPEEDBENCH_PEERS to a folder of unpacked vllm and sglang wheels")
+        assert model_source is not None, f"{path}: not there: run `make test-peers`, which installs the engine"
         part = payload
         for key in keys:
             part = part[key]
