@@ -103,7 +103,7 @@ def clean_candidates(
         near = dedup_near(exact.table, recipe.dedup, priority)
         capped = cap_candidates(near.table, recipe.candidates)
         references = read_references(recipe.decontaminate.reference, mirror)
-        fresh, contamination = decontaminate(capped.table, references, recipe.decontaminate, recipe.dedup)
+        fresh, contamination = decontaminate(capped.table, references, recipe.decontaminate)
         drops += [*twice, *filtered.drops, *exact.drops, *near.drops, *capped.drops, *fresh.drops, *contamination.flags]
         facts = {
             "records": len(records),

@@ -53,12 +53,12 @@ class Duplicates:
 
 
 class NearIndex:
-    """What finds the candidates for being near to given sets.
+    """What finds the pairs of sets that may be near.
 
     Parameters
     ----------
     sets
-        The sets to be found; where one of two is to be kept, the one that comes first.
+        The sets; of two near ones the one that comes first is to be kept.
     threshold
         Jaccard similarity from which two sets are near, in (0, 1].
     num_perm, bands
@@ -68,36 +68,12 @@ class NearIndex:
     def __init__(self, sets: ShingleSets, *, threshold: float, num_perm: int, bands: Bands) -> None:
         self.sets = sets
         self.threshold = threshold
-        self.num_perm = num_perm
         self.bands = bands
         self.signatures = signatures(sets, num_perm)
-        self._frequency: Indices | None = None  # None while no band is crowded, and so no prefix needed
         self.postings = self._without_crowds(self._band_rows(sets, self.signatures).sorted())
 
-    def near_to(self, queries: ShingleSets) -> Iterator[tuple[int, int, float]]:
-        """Yield (query, item, similarity) of every near pair, in the order of query and item."""
-        signature = signatures(queries, self.num_perm)
-        filled = np.flatnonzero(queries.sizes > 0)
-        rows = self._band_rows(queries, signature)
-        if self._frequency is not None:
-            rows = rows.plus(self._prefix_rows(queries, filled, self._frequency))
-        begins = np.searchsorted(self.postings.keys, rows.keys, "left")
-        lengths = np.searchsorted(self.postings.keys, rows.keys, "right") - begins
-        probes = Probes(rows.items, rows.left, begins, lengths)
-        probes = probes.part(np.flatnonzero(lengths))
-        everyone = np.ones(len(self.sets), np.bool_)
-        for part in in_chunks(probes.part(np.argsort(probes.queries, kind="stable")), _PAIR_CHUNK):
-            a, b, _ = self.candidates(self.postings, part, queries.sizes, everyone)
-            agree = _agreeing(signature, a, self.signatures, b) >= self.bands.min_agreeing
-            for query, item in zip(a[agree].tolist(), b[agree].tolist(), strict=True):
-                similarity = queries.jaccard(query, self.sets, item)
-                if similarity >= self.threshold:
-                    yield query, item, similarity
-
-    def candidates(
-        self, postings: Postings, probes: Probes, query_sizes: Indices, alive: Mask
-    ) -> tuple[Indices, Indices, int]:
-        """Return the pairs (query, item) whose sizes and first shared key allow the threshold, sorted, each once.
+    def candidates(self, postings: Postings, probes: Probes, alive: Mask) -> tuple[Indices, Indices, int]:
+        """Return the pairs (item, earlier item) whose sizes and first shared key allow the threshold, sorted.
 
         The third value is how many rows were looked up in vain, since their item is no longer alive.
         """
@@ -108,7 +84,7 @@ class NearIndex:
         num_dead = len(kept) - int(np.count_nonzero(kept))
         if num_dead:
             a, b, left, where = a[kept], b[kept], left[kept], where[kept]
-        sizes = query_sizes[a] + self.sets.sizes[b]
+        sizes = self.sets.sizes[a] + self.sets.sizes[b]
         # Of |a| + |b| shingles a pair at similarity t shares t / (1 + t).
         needed = np.ceil(sizes * (self.threshold / (1.0 + self.threshold)) - _SLACK)
         enough = np.minimum(left, postings.left[where]) >= needed
@@ -128,8 +104,8 @@ class NearIndex:
         if not crowded.any():
             return rows
         members = np.unique(rows.items[crowded]).astype(np.int64)
-        self._frequency = _frequency(self.sets.values[ranges(self.sets.offsets[members], self.sets.sizes[members])])
-        return rows.where(~crowded).plus(self._prefix_rows(self.sets, members, self._frequency)).sorted()
+        frequency = _frequency(self.sets.values[ranges(self.sets.offsets[members], self.sets.sizes[members])])
+        return rows.where(~crowded).plus(self._prefix_rows(self.sets, members, frequency)).sorted()
 
     def _prefix_rows(self, sets: ShingleSets, members: Indices, frequency: Indices) -> Postings:
         parts = np.array_split(members, len(members) // 4096 + 1)
@@ -187,7 +163,7 @@ def _earlier_candidates(index: NearIndex, alive: Mask) -> Iterator[tuple[Indices
     for low in range(0, len(sizes), _ITEM_BLOCK):
         num_dead = num_met = 0
         for probes in in_chunks(lookup.earlier(low, low + _ITEM_BLOCK), _PAIR_CHUNK):
-            a, b, dead = index.candidates(lookup.postings, probes, sizes, alive)
+            a, b, dead = index.candidates(lookup.postings, probes, alive)
             num_dead += dead
             num_met += int(probes.lengths.sum())
             yield a, b

@@ -1,4 +1,8 @@
-"""Candidates that stand in a training set: exactly, in another format, or nearly."""
+"""Candidates that stand in a training set, alone or inside a longer text: exactly, in another format, or nearly.
+
+The kernel and the classes are those of `speedbench audit` (docs/audit.md), so that a build drops what an audit of the
+same set against its splits would call contaminated.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,24 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
-from curation.kernels.shingles import ShingleSets, shingle_sets
-from curation.kernels.text import exact_key, normalize_text
+from curation.kernels.audit_index import OK, build_index
+from curation.kernels.audit_overlap import find_overlaps
+from curation.kernels.text import exact_key, is_blank, normalize_text
 from curation.kernels.tokens import tokenize
-from curation.recipe import DecontaminateConfig, DedupConfig
+from curation.recipe import DecontaminateConfig
 from curation.stages.base import Drop, StageResult, without
-from curation.stages.matching import near_index
 
 logger = logging.getLogger(__name__)
 
 DECONTAMINATE = "decontaminate"
 EXACT, FORMAT_ONLY, NEAR = "contaminated_exact", "contaminated_format_only", "contaminated_near"
+_REASONS = {"exact": EXACT, "format": FORMAT_ONLY, "near": NEAR}  # by the audit's class
 _STRENGTH = {EXACT: 0, FORMAT_ONLY: 1, NEAR: 2}
 _BLOCK_CHARS = 1 << 24
+_MAX_FORMAT_GROWTH = 4  # by white space and punctuation, of a short text in another format
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class DecontaminateReport:
     num_texts
         Texts read of each reference set.
     num_empty
-        Of these, texts without a token, which can match nothing.
+        Of these, texts that show nothing, which can match nothing.
     flags
         The strongest match of each contaminated record, where the recipe flags and does not drop.
     """
@@ -52,13 +59,13 @@ class DecontaminateReport:
 
 
 def decontaminate(
-    table: pa.Table, references: Iterable[ReferenceText], config: DecontaminateConfig, dedup: DedupConfig
+    table: pa.Table, references: Iterable[ReferenceText], config: DecontaminateConfig
 ) -> tuple[StageResult, DecontaminateReport]:
-    """Return the records that no text of the references equals, or all of them with flags.
+    """Return the records that stand in no text of the references, or all of them with flags.
 
-    A record matches a text exactly (`kernels.text.exact_key`), in another format (the same tokens in the same order:
-    only case, white space, width and punctuation differ), or nearly (the Jaccard rule of dedup). Of several matches the
-    strongest is told: exact, then format, then the highest similarity; then the first set and row.
+    Of several matches of a record the strongest is told: exact, then format only, then the highest coverage; then the
+    first set and row. A record that the kernel cannot audit, for it is too short or all template, matches where a text
+    of the references is the same, or has the same tokens.
 
     Parameters
     ----------
@@ -66,12 +73,12 @@ def decontaminate(
         Records of `POOL_SCHEMA`.
     references
         Texts of the sets, in any order; read once, and held a block at a time.
-    config, dedup
-        Whether to drop or to flag, and what counts as near.
+    config
+        Whether to drop or to flag.
     """
     report = DecontaminateReport()
     matches: dict[str, Drop] = {}
-    search = _Search(table, dedup)
+    search = _Search(table)
     for block in _blocks(references):
         for match in search.matches(block, report):
             best = matches.setdefault(match.record_id, match)
@@ -88,42 +95,40 @@ def decontaminate(
 class _Search:
     """The candidates, ready to be looked up."""
 
-    def __init__(self, table: pa.Table, dedup: DedupConfig) -> None:
+    def __init__(self, table: pa.Table) -> None:
         self.ids: list[str] = table.column("record_id").to_pylist()
         self.texts: list[str] = table.column("text").to_pylist()
-        self.ngram_size = dedup.ngram_size
-        self.sets = shingle_sets(self.texts, dedup.ngram_size)
-        self.index = near_index(self.sets, dedup)
-        self.by_key: dict[str, list[int]] = {}
-        self.by_sequence: dict[int, list[int]] = {}
-        for i, (text, sequence) in enumerate(zip(self.texts, self.sets.sequences.tolist(), strict=True)):
-            self.by_key.setdefault(exact_key(text), []).append(i)
-            if sequence:
-                self.by_sequence.setdefault(sequence, []).append(i)
+        self.index = build_index(self.texts, range(len(self.texts)))
+        self.unaudited: dict[str, list[int]] = {}
+        for i in np.flatnonzero(self.index.status != OK).tolist():
+            self.unaudited.setdefault(_tokens_key(self.texts[i]), []).append(i)
+        self.longest_unaudited = max((len(self.texts[i]) for same in self.unaudited.values() for i in same), default=0)
 
     def matches(self, block: list[ReferenceText], report: DecontaminateReport) -> Iterator[Drop]:
         texts = [normalize_text(reference.text) for reference in block]
-        sets = shingle_sets(texts, self.ngram_size)
-        for reference, sequence in zip(block, sets.sequences.tolist(), strict=True):
+        for reference, text in zip(block, texts, strict=True):
             report.num_texts[reference.reference] = report.num_texts.get(reference.reference, 0) + 1
-            if not sequence:
+            if is_blank(text):
                 report.num_empty[reference.reference] = report.num_empty.get(reference.reference, 0) + 1
-        yield from self._equal(block, texts, sets)
-        for query, item, similarity in self.index.near_to(sets):
-            yield self._match(item, NEAR, block[query], similarity)
+            elif len(text) <= _MAX_FORMAT_GROWTH * self.longest_unaudited:
+                yield from self._whole(reference, text)
+        for hit in find_overlaps(texts, self.index):
+            if hit.kind in _REASONS:
+                yield self._match(hit.prompt, _REASONS[hit.kind], block[hit.document], hit.coverage)
 
-    def _equal(self, block: list[ReferenceText], texts: list[str], sets: ShingleSets) -> Iterator[Drop]:
-        for reference, text, sequence in zip(block, texts, sets.sequences.tolist(), strict=True):
-            key = exact_key(text)
-            for item in self.by_key.get(key, ()) if key else ():
-                yield self._match(item, EXACT, reference, 1.0)
-            for item in self.by_sequence.get(sequence, ()) if sequence else ():
-                # The hash of a sequence finds, the tokens decide.
-                if tokenize(text) == tokenize(self.texts[item]):
-                    yield self._match(item, FORMAT_ONLY, reference, 1.0)
+    def _whole(self, reference: ReferenceText, text: str) -> Iterator[Drop]:
+        """Yield the records that the kernel cannot audit and that this text is, letter by letter or token by token."""
+        for item in self.unaudited.get(_tokens_key(text), ()):
+            same = exact_key(text) == exact_key(self.texts[item])
+            yield self._match(item, EXACT if same else FORMAT_ONLY, reference, 1.0)
 
     def _match(self, item: int, reason: str, reference: ReferenceText, score: float) -> Drop:
         return Drop(self.ids[item], DECONTAMINATE, reason, f"{reference.reference}:{reference.row}", score)
+
+
+def _tokens_key(text: str) -> str:
+    """Return what texts of the same tokens share; a text without a token is its own key."""
+    return "\x1f".join(tokenize(text)) or exact_key(text)
 
 
 def _rank(match: Drop) -> tuple[int, float, str]:

@@ -1,4 +1,4 @@
-"""The one rule of nearness, as the recipe states it: for dedup inside the pool, and against reference sets."""
+"""The one rule of nearness between whole records, as the recipe states it: for dedup, and for `audit self`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from curation.recipe import DedupConfig
 
 
 def near_index(sets: ShingleSets, config: DedupConfig) -> NearIndex:
-    """Return what finds the candidates for being near to the sets, by the recipe's threshold.
+    """Return what finds the pairs of sets that may be near, by the recipe's threshold.
 
     Raises
     ------

@@ -9,15 +9,15 @@ import pytest
 from pydantic import ValidationError
 
 from curation.errors import BuildError
-from curation.recipe import DecontaminateConfig, DedupConfig, ReferenceConfig
+from curation.recipe import DecontaminateConfig, ReferenceConfig
 from curation.reference import read_references
 from curation.schema import POOL_SCHEMA
 from curation.stages import decontaminate as module
 from curation.stages.base import Drop
 from curation.stages.decontaminate import ReferenceText, decontaminate
 
-DEDUP = DedupConfig()
 SENTENCE = "When the tide turns, the ferry waits at the lower pier until the last cart has crossed the planks"
+EDITED = SENTENCE.replace("lower", "upper")
 POOL = {
     "p:1": SENTENCE,
     "p:2": "Name three rivers that freeze in May.",
@@ -51,12 +51,12 @@ def pool(texts):
 
 def found(*texts, action="drop"):
     references = [ReferenceText("train", str(i), text) for i, text in enumerate(texts, start=1)]
-    result, report = decontaminate(pool(POOL), references, DecontaminateConfig(action=action), DEDUP)
+    result, report = decontaminate(pool(POOL), references, DecontaminateConfig(action=action))
     return result.drops if action == "drop" else report.flags
 
 
 def test_without_references_nothing_happens():
-    result, report = decontaminate(pool(POOL), [], DecontaminateConfig(), DEDUP)
+    result, report = decontaminate(pool(POOL), [], DecontaminateConfig())
     assert result.drops == ()
     assert result.table.num_rows == 6
     assert report.num_texts == {}
@@ -69,11 +69,13 @@ def test_without_references_nothing_happens():
         (SENTENCE + " \r\n", "p:1", "contaminated_exact", 1.0),
         (SENTENCE.upper().replace(" ", "\n"), "p:1", "contaminated_format_only", 1.0),
         (SENTENCE.replace(",", " —"), "p:1", "contaminated_format_only", 1.0),
-        (SENTENCE + " again", "p:1", "contaminated_near", 15 / 16),
+        (f"Before it. {SENTENCE} again, and after it.", "p:1", "contaminated_exact", 1.0),
+        (EDITED, "p:1", "contaminated_near", 18 / 19),
         ("name three rivers that freeze in may", "p:2", "contaminated_format_only", 1.0),
         ("Compute 4812 * 377 - 96", "p:3", "contaminated_format_only", 1.0),
         ("x << 2", "p:4", "contaminated_format_only", 1.0),
-        ("说明原因！", "p:5", "contaminated_format_only", 1.0),
+        ("说明原因！", "p:5", "contaminated_exact", 1.0),
+        ("Compute 4812 - 377 * 96.", "p:3", "contaminated_near", 1.0),
         ("？？？", "p:6", "contaminated_exact", 1.0),
     ],
 )
@@ -82,39 +84,39 @@ def test_a_match_is_told_by_class_row_and_score(text, record_id, reason, score):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "！！！", "x>>2", "Compute 4812 - 377 * 96.", "说明结果", "Name three rivers"]
+    "text", ["", "  ", "！！！", "x>>2", "Compute 4813 * 377 - 96.", "说明结果", "Name three rivers"]
 )
 def test_other_texts_match_nothing(text):
     assert found(text) == ()
 
 
 def test_the_strongest_match_is_told_whatever_the_order():
-    texts = {"1": SENTENCE + " again", "2": SENTENCE.lower(), "3": SENTENCE, "4": SENTENCE}
+    texts = {"1": EDITED, "2": SENTENCE.lower(), "3": SENTENCE, "4": SENTENCE}
     rows = [ReferenceText("a", name, text) for name, text in texts.items()]
     for order in (rows, rows[::-1], rows[2:] + rows[:2]):
-        result, _ = decontaminate(pool(POOL), order, DecontaminateConfig(), DEDUP)
+        result, _ = decontaminate(pool(POOL), order, DecontaminateConfig())
         assert [(d.reason, d.against) for d in result.drops] == [("contaminated_exact", "a:3")]
-        less, _ = decontaminate(pool(POOL), [r for r in order if r.row < "3"], DecontaminateConfig(), DEDUP)
+        less, _ = decontaminate(pool(POOL), [r for r in order if r.row < "3"], DecontaminateConfig())
         assert [(d.reason, d.against) for d in less.drops] == [("contaminated_format_only", "a:2")]
 
 
 def test_flagged_records_stay_and_are_named():
     references = [ReferenceText("train", "1", SENTENCE)]
-    result, report = decontaminate(pool(POOL), references, DecontaminateConfig(action="flag"), DEDUP)
+    result, report = decontaminate(pool(POOL), references, DecontaminateConfig(action="flag"))
     assert result.drops == ()
     assert result.table.num_rows == 6
     assert report.flags == (Drop("p:1", "decontaminate", "contaminated_exact", "train:1", 1.0),)
 
 
-def test_the_report_counts_what_was_read_and_what_could_not_match():
+def test_the_report_counts_what_was_read_and_what_shows_nothing():
     references = [ReferenceText("a", "1", "one"), ReferenceText("a", "2", "!"), ReferenceText("b", "1", "")]
-    _, report = decontaminate(pool(POOL), references, DecontaminateConfig(), DEDUP)
+    _, report = decontaminate(pool(POOL), references, DecontaminateConfig())
     assert report.num_texts == {"a": 2, "b": 1}
-    assert report.num_empty == {"a": 1, "b": 1}
+    assert report.num_empty == {"b": 1}
 
 
 def test_blocks_do_not_show_in_the_result(monkeypatch):
-    texts = [SENTENCE + " again", "filler", SENTENCE.lower(), "Name three rivers that freeze in May", "x << 2"]
+    texts = [EDITED, "filler", SENTENCE.lower(), "Name three rivers that freeze in May", "x << 2"]
     whole = found(*texts)
     monkeypatch.setattr(module, "_BLOCK_CHARS", 1)
     assert found(*texts) == whole
@@ -122,7 +124,7 @@ def test_blocks_do_not_show_in_the_result(monkeypatch):
 
 
 def test_an_empty_pool_has_nothing_to_find():
-    result, report = decontaminate(pool({}), [ReferenceText("a", "1", "x")], DecontaminateConfig(), DEDUP)
+    result, report = decontaminate(pool({}), [ReferenceText("a", "1", "x")], DecontaminateConfig())
     assert result.table.num_rows == 0
     assert report.num_texts == {"a": 1}
 

@@ -157,21 +157,6 @@ def test_neither_crowds_nor_blocks_nor_chunks_change_a_verdict(texts, threshold,
         assert triples(greedy_duplicates(index)) == by_definition(index.sets, threshold)
 
 
-@given(any_texts, any_texts, st.sampled_from([0.5, 0.7, 1.0]), st.sampled_from([1, 64]))
-def test_near_pairs_between_two_collections_are_those_of_the_definition(texts, queries, threshold, crowd):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(near_module, "_CROWD", crowd)
-        index = index_of(texts, threshold=threshold, ngram_size=2, num_perm=256)
-        asked = shingle_sets(queries, 2)
-        expected = [
-            (q, i, score)
-            for q in range(len(asked))
-            for i in range(len(index.sets))
-            if (score := asked.jaccard(q, index.sets, i)) >= threshold
-        ]
-        assert list(index.near_to(asked)) == expected
-
-
 @pytest.mark.parametrize(("shared", "changed"), [(14, 3), (28, 6), (70, 15), (140, 30), (700, 150)])
 def test_a_pair_exactly_at_the_threshold_is_near_and_one_below_is_not(shared, changed):
     at = [pair_of(shared, changed, start=10_000 * k) for k in range(20)]
@@ -229,8 +214,6 @@ def test_no_texts_one_text_and_texts_without_tokens():
     assert triples(greedy_duplicates(index_of([]))) == []
     assert triples(greedy_duplicates(index_of(["only one"]))) == []
     assert triples(greedy_duplicates(index_of(["", "！！！", "", "  "]))) == []
-    assert list(index_of([]).near_to(shingle_sets(["a b"], 5))) == []
-    assert list(index_of(["a b"]).near_to(shingle_sets([], 5))) == []
 
 
 def test_sets_longer_than_a_block_are_hashed_whole(monkeypatch):

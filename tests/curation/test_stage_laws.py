@@ -35,7 +35,7 @@ STAGES: dict[str, Callable[[pa.Table], StageResult]] = {
     "exact": lambda t: dedup_exact(t, PRIORITY),
     "near": lambda t: dedup_near(t, DEDUP, PRIORITY),
     "cap": lambda t: cap_candidates(t, CandidatesConfig(max_per_source_language=2)),
-    "decontaminate": lambda t: decontaminate(t, REFERENCES, DecontaminateConfig(), DEDUP)[0],
+    "decontaminate": lambda t: decontaminate(t, REFERENCES, DecontaminateConfig())[0],
     "semantic": lambda t: dedup_semantic(t, vectors_of(t), DedupConfig(cosine_threshold=0.8), PRIORITY),
 }
 
