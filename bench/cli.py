@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,32 @@ EXTRA = frozenset({"aiohttp", "httptools", "orjson", "prometheus_client", "scipy
 """Packages of the extra [bench]."""
 
 
+# name: (module, the line that `bench --help` prints). Commands in files of their own, imported when they are called.
+COMMANDS = {
+    "report": ("bench.commands.report", "Write one page of the figures of runs and sweeps."),
+}
+
+
 class BenchGroup(click.Group):
-    """A group that says which extra to install where one of its packages is missing."""
+    """A group that loads its commands late, and says which extra to install where one of its packages is missing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*super().list_commands(ctx), *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; one of `COMMANDS` is the attribute of its module that has its name."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any of them."""
+        known = {name: command.get_short_help_str(80) for name, command in self.commands.items()}
+        known |= {name: text for name, (_, text) in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(known.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the sub-command."""

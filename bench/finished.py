@@ -49,6 +49,7 @@ def summarise_run(
         "gates": [{"name": gate.name, "detail": gate.detail} for gate in gates],
         "synthetic_prompts": split.synthetic,
         "synthetic_acceptance": config.engine.synthetic_acceptance,
+        "note": config.note,
         "speculative": config.engine.speculative,
         "rows": {"sent": len(split.conversations), "total": sum(split.total.values())},
         "shortfall": split.shortfall(),

@@ -32,14 +32,21 @@ def bounds(interval: Mapping[str, Any] | None) -> str:
     return f"[{interval['low']:.4f}, {interval['high']:.4f}]"
 
 
-def marked(text: str, summary: Mapping[str, Any]) -> str:
-    """Return the head of a table with the marks that every table of a run must carry."""
-    marks = []
+def marks(summary: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the marks that every table and picture of a run must carry; of a note, what stands before its colon."""
+    found = []
     if summary["synthetic_prompts"]:
-        marks.append(MARK_SYNTHETIC)
+        found.append(MARK_SYNTHETIC)
     if summary.get("synthetic_acceptance"):
-        marks.append(MARK_ACCEPTANCE)
-    return " ".join([text, *(f"[{mark}]" for mark in marks)])
+        found.append(MARK_ACCEPTANCE)
+    if summary.get("note"):
+        found.append(str(summary["note"]).partition(":")[0].strip().upper())
+    return tuple(found)
+
+
+def marked(text: str, summary: Mapping[str, Any]) -> str:
+    """Return the head of a table with the marks of its run."""
+    return " ".join([text, *(f"[{mark}]" for mark in marks(summary))])
 
 
 def overall_rows(summary: Mapping[str, Any]) -> list[Row]:

@@ -1,0 +1,1 @@
+"""Commands of `speedbench bench` that have a file of their own."""
