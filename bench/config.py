@@ -47,7 +47,6 @@ class EngineConfig(Section):
     num_gpus: int | None = Field(None, ge=1)
     synthetic_acceptance: bool = Field(False, description="the server makes acceptance up; no figure is published")
     flags: tuple[str, ...] = Field((), description="how the server was started, where the runner did not start it")
-    recipe: str = Field("", description="name of the shipped recipe that this table was made from")
     headers: dict[str, str] = {}
     api_key_env: str = Field("", description="environment variable that holds the key; the key itself is never kept")
     serve: ServeConfig | None = None
