@@ -1,6 +1,6 @@
 """Our client, aiohttp used naively and httpx against one stamping simulator, at 64 to 4,096 streams.
 
-    python tests/perf/client.py [--streams 64,512,2048,4096] [--clients lean,aiohttp,naive,httpx] [--repeats 3]
+    python tests/perf/client.py [--streams 64,512,2048,4096] [--clients lean,floor,aiohttp,naive,httpx] [--repeats 3]
 
 The simulator runs on the first core, clients on the others. Lag is the client's clock when it has a chunk less the
 server's just before it wrote it (one CLOCK_MONOTONIC), over the time in which every stream ran. "merged" is the share
@@ -16,9 +16,14 @@ import gc
 import json
 import multiprocessing
 import os
+import re
+import select
+import socket
 import sys
 import time
+from array import array
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -94,7 +99,42 @@ async def naive_httpx(url: str, streams: int, tokens: int) -> Stamps:
         return await asyncio.gather(*(one(client, n) for n in range(streams)))
 
 
-NAIVE = {"naive": naive_aiohttp, "httpx": naive_httpx}
+async def floor(url: str, streams: int, tokens: int) -> Stamps:
+    """The least that a Python client can do: wait, read, stamp, keep, on blocking-free sockets and one epoll."""
+    host, port = urlsplit(url).hostname or "", urlsplit(url).port or 80
+    poll, readers, kept = select.epoll(), {}, []
+    begin, order = time.perf_counter() + 0.2, []
+    for n in range(streams):
+        connection = socket.create_connection((host, port))
+        connection.setblocking(False)
+        poll.register(connection.fileno(), select.EPOLLIN)
+        data = json.dumps(body(n, tokens)).encode()
+        head = f"POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+        order.append((connection, head + data))
+        kept.append((array("q"), []))
+        readers[connection.fileno()] = (connection.recv, kept[-1][0].append, kept[-1][1].append)
+    started = ended = 0
+    while ended < streams:
+        while started < streams and time.perf_counter() >= begin + STAGGER_S * started / streams:
+            order[started][0].send(order[started][1])
+            started += 1
+        for fd, _ in poll.poll(-1 if started == streams else STAGGER_S / streams, streams):
+            recv, stamp, keep = readers[fd]
+            data = recv(65536)
+            stamp(time.perf_counter_ns())
+            keep(data)
+            ended += data.endswith(b"0\r\n\r\n")
+    return [_floor_stamps(at_ns, parts) for at_ns, parts in kept]
+
+
+def _floor_stamps(at_ns: array[int], parts: list[bytes]) -> list[tuple[int, int]]:
+    pairs = zip(at_ns, parts, strict=True)
+    return [(int(match.group(1)), ns) for ns, part in pairs for match in _STAMP.finditer(part)]
+
+
+_STAMP = re.compile(rb'"sim_at_ns":(\d+)')
+
+NAIVE = {"naive": naive_aiohttp, "httpx": naive_httpx, "floor": floor}
 
 
 def _naive_process(pipe: Any, name: str, url: str, streams: int, tokens: int) -> None:
@@ -159,7 +199,7 @@ def quietest(client: str, streams: int, seconds: float, repeats: int) -> dict[st
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--streams", default="64,512,2048,4096")
-    parser.add_argument("--clients", default="lean,aiohttp,naive,httpx")
+    parser.add_argument("--clients", default="lean,floor,aiohttp,naive,httpx")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
