@@ -47,6 +47,7 @@ class EngineConfig(Section):
     num_gpus: int | None = Field(None, ge=1)
     synthetic_acceptance: bool = Field(False, description="the server makes acceptance up; no figure is published")
     flags: tuple[str, ...] = Field((), description="how the server was started, where the runner did not start it")
+    recipe: str = Field("", description="name of the shipped recipe that this table was made from")
     headers: dict[str, str] = {}
     api_key_env: str = Field("", description="environment variable that holds the key; the key itself is never kept")
     serve: ServeConfig | None = None
@@ -149,7 +150,6 @@ class BenchConfig(Section):
     """One run, whole."""
 
     name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    recipe: str = Field("", description="the recipe that this was made from; its published figures stand beside ours")
     note: str = Field("", description="a caution that every table and page must carry: 'short mark: what it means'")
     engine: EngineConfig
     data: DataConfig = DataConfig()
@@ -161,7 +161,8 @@ class BenchConfig(Section):
 
     def digest(self) -> str:
         """Return the SHA-256 of everything that can change a trace: not recipe, note, client, limits and sweep."""
-        values = self.model_dump(mode="json", exclude={"recipe", "note", "client", "limits", "sweep"})
+        left_out = {"note": True, "client": True, "limits": True, "sweep": True, "engine": {"recipe"}}
+        values = self.model_dump(mode="json", exclude=left_out)
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

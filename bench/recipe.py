@@ -135,7 +135,6 @@ def recipe_config(
     own = recipe.sampling
     return BenchConfig(
         name=name or recipe.name,
-        recipe=recipe.name,
         engine=recipe_engine(recipe, url_port=url_port, paths=paths, draft_length=draft_length),
         data=data,
         load=load or LoadConfig(concurrency=recipe.batch_size, repeats=recipe.repeats),
@@ -146,10 +145,7 @@ def recipe_config(
 def recipe_engine(
     recipe: Recipe, *, url_port: int, paths: Mapping[str, str] | None = None, draft_length: int | None = None
 ) -> EngineConfig:
-    """Return the table [engine] of a recipe's run, placeholders filled; see `recipe_config`.
-
-    Whoever puts it into a configuration names the recipe there (`BenchConfig.recipe`), for the published figures.
-    """
+    """Return the table [engine] of a recipe's run, placeholders filled; see `recipe_config`."""
     if draft_length is not None and not recipe.speculative:
         raise ConfigError(f"recipe {recipe.name}: drafts nothing, so it takes no draft_length")
     engine = recipe.engine
@@ -160,6 +156,7 @@ def recipe_engine(
         url=f"http://127.0.0.1:{url_port}",
         model=fill(engine.model_name),
         tokenizer=fill(engine.tokenizer),
+        recipe=recipe.name,
         draft_length=length,
         draft_model=recipe.draft.hf_id if recipe.draft else "",
         model_revision=recipe.target.revision,
