@@ -161,8 +161,9 @@ class BenchConfig(Section):
 
     def digest(self) -> str:
         """Return the SHA-256 of everything that can change a trace: not recipe, note, client, limits and sweep."""
-        left_out = {"note": True, "client": True, "limits": True, "sweep": True, "engine": {"recipe"}}
-        values = self.model_dump(mode="json", exclude=left_out)
+        values = self.model_dump(mode="json", exclude={"note", "client", "limits", "sweep"})
+        # Where the table came from cannot change a trace; what it holds can.
+        values["engine"].pop("recipe")
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
