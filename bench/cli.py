@@ -25,6 +25,7 @@ EXTRA = frozenset({"aiohttp", "httptools", "orjson", "prometheus_client", "scipy
 
 # name: (module, the line that `bench --help` prints). Commands in files of their own, imported when they are called.
 COMMANDS = {
+    "sweep": ("bench.commands.sweep", "Run every point of a grid: a shipped experiment, or a file of your own."),
     "report": ("bench.commands.report", "Write one page of the figures of runs and sweeps."),
 }
 
@@ -45,7 +46,7 @@ class BenchGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""
-        known = {name: command.get_short_help_str(80) for name, command in self.commands.items()}
+        known = {name: command.get_short_help_str(200) for name, command in self.commands.items()}
         known |= {name: text for name, (_, text) in COMMANDS.items()}
         with formatter.section("Commands"):
             formatter.write_dl(sorted(known.items()))
@@ -99,25 +100,6 @@ def run(
     with shown_progress(loaded.name) as progress:
         summary = run_once(loaded, out, progress, retry_failed=retry_failed)
     _print_summary(summary, by, as_json, _reference(reference, out) if reference else None)
-
-
-@bench.command()
-@click.argument("config", type=FILE)
-@click.option("--out", type=FOLDER, required=True, help="Folder of the sweep; finished points are not run again.")
-@json_option
-def sweep(config: Path, out: Path, as_json: bool) -> None:
-    """Run every point of CONFIG's grid: servers x configs x concurrencies."""
-    from bench.config import load_config
-    from bench.progress import shown_progress
-    from bench.sweep import POINT_COLUMNS, run_sweep
-
-    loaded = load_config(config)
-    with shown_progress(loaded.name) as progress:
-        points = run_sweep(loaded, out, progress)
-    _print_rows(points, POINT_COLUMNS, as_json)
-    held = [point["point"] for point in points if not point["published"]]
-    if held:
-        raise UnpublishedFigure(f"{out}: {len(held)} of {len(points)} points are held back: {', '.join(held)}")
 
 
 @bench.command()

@@ -78,10 +78,15 @@ class RunFolder:
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
         """Write a JSON file, whole or not at all, and return its path."""
+        return self.write_text(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a file, whole or not at all, and return its path."""
         self.root.mkdir(parents=True, exist_ok=True)
         target = self.root / name
         scratch = target.with_name(f".{name}.{os.getpid()}.tmp")
-        scratch.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        # What came over the wire may hold half of a surrogate pair, which no file can.
+        scratch.write_text(text, "utf-8", errors="backslashreplace")
         scratch.replace(target)
         return target
 

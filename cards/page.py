@@ -32,15 +32,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with paragraphs, tables and pieces of markup under it, in this order."""
+    """A heading with paragraphs, tables and pieces of markup under it, in this order; `marks` stand in the heading."""
 
     title: str
     paragraphs: Sequence[str] = ()
     tables: Sequence[Table] = ()
     pieces: Sequence[Markup] = ()
+    marks: Sequence[str] = ()
 
 
-def render_page(title: str, lead: str, sections: Sequence[Section], figures: Sequence[tuple[str, str]] = ()) -> str:
+def render_page(
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    figures: Sequence[tuple[str, str]] = (),
+    *,
+    banner: str = "",
+    marks: Sequence[str] = (),
+) -> str:
     """Return a page that needs no other file and no network.
 
     Parameters
@@ -51,9 +60,23 @@ def render_page(title: str, lead: str, sections: Sequence[Section], figures: Seq
         The body; a page with more than one begins with links to them.
     figures
         Name and value of the few numbers that a reader wants first.
+    banner
+        A caution above everything else.
+    marks
+        A word or two each, put behind the title: what nobody may overlook.
     """
     page = environment().get_template("page.html.jinja")
-    return page.render(title=title, lead=lead, sections=sections, figures=figures) + "\n"
+    return page.render(title=title, lead=lead, sections=sections, figures=figures, banner=banner, marks=marks) + "\n"
+
+
+def render_table(table: Table) -> Markup:
+    """Return a table as a piece of a section, to stand between other pieces."""
+    return Markup(environment().get_template("table.html.jinja").render(table=table))
+
+
+def clipped(text: str, most: int = 200) -> str:
+    """Return a text made visible, of at most `most` characters, the last an ellipsis where something was left out."""
+    return visible(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def highlighted(text: str, begin: int, end: int) -> Markup:

@@ -1,0 +1,225 @@
+"""What a page is about: the runs and sweeps that it was given, read from their folders. The requests are read late."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench.compare import Side
+from bench.errors import BenchError, ConfigError
+from bench.finished import read_measured
+from bench.measured import Measured
+from bench.recipe import Recipe, find_recipe
+from bench.results import RUN, SUMMARY, RunFolder
+from bench.summary import choose_evidence
+from bench.tables import marks
+
+SWEEP, LOSSLESS = "sweep.json", "lossless.json"
+TOY_TARGET = "toy-target"
+TOY_NOTE = "toy model: shows the machinery, not a result"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run.
+
+    Attributes
+    ----------
+    name
+        What the page calls it; no other run of the page has the same.
+    described, summary
+        `run.json` and `summary.json`.
+    sweep
+        Name of the sweep that it is a point of, "" if of none.
+    lossless
+        `lossless.json`, None if nobody checked.
+    recipe
+        The shipped recipe that it was made from: its kinds of drafting and verification, and the figures that others
+        published; None for none, or for one that this version does not ship.
+    """
+
+    path: Path
+    name: str
+    described: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    sweep: str = ""
+    lossless: Mapping[str, Any] | None = None
+    recipe: Recipe | None = None
+
+    @cached_property
+    def requests(self) -> Sequence[Measured]:
+        """The requests, warm-ups left out, their acceptance of one kind of evidence; read from the traces once."""
+        config, measured = read_measured(RunFolder(self.path))
+        return choose_evidence(measured, config.limits.min_coverage)[0]
+
+    @property
+    def side(self) -> Side:
+        """The run as one side of a comparison."""
+        return Side(self.name, self.described, self.summary, self.requests)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration as it was run."""
+        config: Mapping[str, Any] = self.described["config"]
+        return config
+
+    @property
+    def speculative(self) -> bool:
+        """Whether the server speculated, as far as the configuration tells."""
+        return bool(self.summary["speculative"])
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a gate is shut: then no figure of the run is shown."""
+        return not self.summary["published"]
+
+    @property
+    def note(self) -> str:
+        """A caution that everything shown of the run must carry, "" if none; a toy model always has one."""
+        toy = self.recipe is not None and self.recipe.target.hf_id == TOY_TARGET
+        return str(self.summary.get("note") or "") or (TOY_NOTE if toy else "")
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What every title over the run's figures must carry, such as SYNTHETIC PROMPTS or TOY MODEL."""
+        return marks({**self.summary, "note": self.note})
+
+    @property
+    def title(self) -> str:
+        """Name and marks."""
+        return " ".join([self.name, *(f"[{mark}]" for mark in self.marks)])
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A folder of points. `described` is its `sweep.json`, `unfinished` names the points that have no summary."""
+
+    path: Path
+    name: str
+    runs: tuple[Run, ...]
+    described: Mapping[str, Any] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
+
+    @property
+    def experiment(self) -> str:
+        """The shipped experiment that it is a run of, "" if of none."""
+        return str(self.described.get("experiment") or "")
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that one page is about; `runs` holds the points of the sweeps too."""
+
+    runs: tuple[Run, ...]
+    sweeps: tuple[Sweep, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Run, ...]:
+        """The runs whose figures are shown: those that no gate holds back."""
+        return tuple(run for run in self.runs if not run.held_back)
+
+    @property
+    def held_back(self) -> tuple[Run, ...]:
+        """The runs whose gates are shown instead of figures."""
+        return tuple(run for run in self.runs if run.held_back)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks of all runs, each once."""
+        return all_marks(self.runs)
+
+    @property
+    def banner(self) -> str:
+        """What stands above everything else on the page, "" if nothing has to."""
+        notes = [run.note for run in self.runs if run.note]
+        said = [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in dict.fromkeys(notes)]
+        if any(run.summary["synthetic_prompts"] for run in self.runs):
+            said.append("Synthetic prompts: random tokens, whose acceptance and speed are not those of real text.")
+        if any(run.summary.get("synthetic_acceptance") for run in self.runs):
+            said.append("Synthetic acceptance: the server made it up.")
+        return " ".join(said)
+
+    def experiment(self, name: str) -> tuple[Sweep, ...]:
+        """Return the sweeps that are runs of a shipped experiment."""
+        return tuple(sweep for sweep in self.sweeps if sweep.experiment == name)
+
+
+def all_marks(runs: Iterable[Run]) -> tuple[str, ...]:
+    """Return the marks of runs, each once, in the order in which they are met."""
+    return tuple(dict.fromkeys(mark for run in runs for mark in run.marks))
+
+
+def read_results(paths: Sequence[Path]) -> Results:
+    """Return what lies in folders of runs and of sweeps.
+
+    Raises
+    ------
+    BenchError
+        If a folder is neither, or holds a file that cannot be read: with its path.
+    """
+    runs, sweeps = list[Run](), list[Sweep]()
+    for path in dict.fromkeys(Path(p).resolve() for p in paths):
+        if (path / SUMMARY).is_file():
+            runs.append(_read_run(path))
+        else:
+            sweep = _read_sweep(path)
+            sweeps.append(sweep)
+            runs += sweep.runs
+    named = _named_apart(runs)
+    by_path = {run.path: run for run in named}
+    kept = tuple(replace(s, runs=tuple(by_path[run.path] for run in s.runs)) for s in sweeps)
+    return Results(tuple(named), kept)
+
+
+def _read_run(path: Path, sweep: str = "") -> Run:
+    folder = RunFolder(path)
+    described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
+    if not {"config", "split", "host"} <= described.keys() or not {"published", "overall"} <= summary.keys():
+        raise BenchError(f"{path}: run.json and summary.json are not those of a run of ours; give a run's folder")
+    lossless = folder.read_json(LOSSLESS) if (path / LOSSLESS).is_file() else None
+    name = path.name if sweep else str(described["config"]["name"])
+    recipe = _recipe(described["config"]["engine"].get("recipe", ""))
+    return Run(path, name, described, summary, sweep, lossless, recipe)
+
+
+def _recipe(name: str) -> Recipe | None:
+    try:
+        return find_recipe(name) if name else None
+    except ConfigError:  # of another version; the name itself is shown all the same
+        return None
+
+
+def _read_sweep(path: Path) -> Sweep:
+    folders = sorted(found.parent for found in path.glob(f"*/{RUN}"))
+    finished = [folder for folder in folders if (folder / SUMMARY).is_file()]
+    if not finished:
+        raise BenchError(f"{path}: neither a finished run (no {SUMMARY}) nor a sweep of such; give a folder of either")
+    described = RunFolder(path).read_json(SWEEP) if (path / SWEEP).is_file() else {}
+    unfinished = tuple(folder.name for folder in folders if folder not in finished)
+    return Sweep(path, path.name, tuple(_read_run(f, path.name) for f in finished), described, unfinished)
+
+
+def _named_apart(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs with names that differ: a name that two have becomes the names of their folders, or paths."""
+    for again in (_folder_name, _path_name):
+        counts = Counter(run.name for run in runs)
+        runs = [replace(run, name=again(run)) if counts[run.name] > 1 else run for run in runs]
+    return list(runs)
+
+
+def _folder_name(run: Run) -> str:
+    return f"{run.path.parent.name}/{run.path.name}"
+
+
+def _path_name(run: Run) -> str:
+    return str(run.path)
+
+
+def as_json(value: Any) -> str:
+    """Return a setting as one line of JSON, a text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
