@@ -46,7 +46,8 @@ def make_composer(config: BenchConfig, engine: Engine, salt: str) -> Composer:
     """Return what writes the requests of a run."""
     kwargs = config.engine.chat_template_kwargs
     chat = load_chat_format(config.engine.tokenizer, kwargs) if config.engine.tokenizer else None
-    return Composer(engine, config.engine.model, config.sampling.sampling(), chat, kwargs, salt)
+    sampling, draws = config.sampling.sampling(), str(config.engine.draft_length)
+    return Composer(engine, config.engine.model, sampling, chat, kwargs, salt, draws)
 
 
 def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Target) -> dict[str, Any]:

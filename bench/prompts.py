@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -178,7 +178,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """Writes the requests of a run for one engine."""
+    """Writes the requests of a run for one engine.
+
+    Attributes
+    ----------
+    salt
+        Keeps the prefix cache of this run apart from any other's.
+    draws
+        Goes into the seed of every sampled request, so that two runs that differ in it draw independently.
+    """
 
     engine: Engine
     model: str
@@ -186,13 +194,15 @@ class Composer:
     chat: ChatFormat | None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     salt: str = ""
+    draws: str = ""
 
     def first(self, conversation: Conversation) -> Prompt:
         """Return the first prompt."""
         messages = (_user(conversation.turns[0]),)
         if self.engine.takes == "messages":
             if conversation.random_ids:
-                return Prompt((_user(bytes(conversation.random_ids).decode()),), None)
+                text = conversation.turns[0] or bytes(conversation.random_ids).decode()
+                return Prompt((_user(text),), None)
             return Prompt(messages, None)
         if conversation.random_ids:
             return Prompt(messages, conversation.random_ids)
@@ -219,11 +229,23 @@ class Composer:
     def body(self, prompt: Prompt, key: str) -> bytes:
         """Return the encoded request; `key` keeps the cache of one conversation apart from any other's."""
         salt = f"{self.salt}-{key}" if self.salt and self.engine.tells.cache_control == "salt" else ""
-        ask = Ask(self.model, self.sampling, prompt.ids, prompt.messages, salt, self.kwargs)
+        ask = Ask(self.model, self._sampling(prompt, key), prompt.ids, prompt.messages, salt, self.kwargs)
         try:
             return encode(self.engine.payload(ask))
         except ValueError as error:
             raise BenchError(f"{self.engine.name}: {error}") from None
+
+    def _sampling(self, prompt: Prompt, key: str) -> Sampling:
+        """Return how one request is sampled: greedy ones all alike, others each with a seed of its own.
+
+        With one seed for all, repeats of a conversation would be copies of one another, and no sample.
+        """
+        if not self.sampling.temperature:
+            return self.sampling
+        text = "\x1f".join((str(self.sampling.seed), self.draws, key, prompt.sha256))
+        # 31 bits: engines read a seed as a signed or an unsigned integer of 32 bits or more.
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+        return replace(self.sampling, seed=seed)
 
     def _without_end(self, answer: Answer) -> Sequence[int]:
         """Return the ids without the token that stopped the answer: the template writes its own end of turn."""

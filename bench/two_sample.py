@@ -13,7 +13,7 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LEAST_IN_CELL = 10
-"""Tokens drawn fewer times in both samples together are counted as one cell: five expected in each of two equal ones."""
+"""Tokens drawn fewer times in both samples together are counted as one cell (five expected in each if equal)."""
 PERMUTATIONS = 9_999
 POWER = 0.8
 CONFIDENCE = 0.95

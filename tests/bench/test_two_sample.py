@@ -79,9 +79,7 @@ def test_equal_distributions_give_uniform_p_values():
     found = []
     for trial in range(400):
         # Two prompts, unequal sizes, mostly rare tokens: where the chi-square distribution itself would not hold.
-        strata = [
-            (draws(peaked(k), n, rng), draws(peaked(k), m, rng)) for k, n, m in ((60, 120, 90), (15, 60, 150))
-        ]
+        strata = [(draws(peaked(k), n, rng), draws(peaked(k), m, rng)) for k, n, m in ((60, 120, 90), (15, 60, 150))]
         result = compare_samples(strata, alpha=ALPHA, seed=trial, permutations=199)
         assert result is not None
         found.append(result.p_value)
