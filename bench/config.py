@@ -65,10 +65,14 @@ class DataConfig(Section):
     path: str = Field("", description="DIST, or the file of another format")
     config: str = Field("qualitative", description="config of a DIST")
     limit: int | None = Field(None, ge=1, description="first rows of each category")
+    categories: tuple[str, ...] = Field((), description="categories, or tiers, that are sent; empty: all")
     allow_partial: bool = Field(False, description="leave placeholder rows out and say how many")
     first_turn_only: bool = False
     random_rows: int = Field(64, ge=1)
     random_isl: int = Field(256, ge=1, description="tokens of a random prompt")
+    random_tokenizer: str = Field(
+        "", description="folder with tokenizer.json: ids over its whole vocabulary, as vLLM's"
+    )
     seed: int = 0
 
 
@@ -129,21 +133,43 @@ class LimitsConfig(Section):
 
 
 class ServerVariant(Section):
-    """One way to start or find the server in a sweep; the fields replace those of `engine`."""
+    """One way to start or find the server in a sweep; the fields replace those of `engine`, a recipe all of it."""
 
-    name: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    recipe: str = Field("", description="name of a shipped recipe; it fills `engine`, its command included")
+    paths: dict[str, str] = Field({}, description="folders and files that the recipe's command names")
     url: str | None = Field(None, pattern=r"^https?://")
     draft_length: int | None = Field(None, ge=0)
     flags: tuple[str, ...] = ()
     serve: ServeConfig | None = None
 
 
-class SweepConfig(Section):
-    """The grid of a sweep: servers x configs x concurrencies."""
+class VocabularyConfig(Section):
+    """Token counts of a training text, for the experiment on pruned vocabularies."""
 
-    concurrency: tuple[int, ...] = (1, 8, 64)
+    counts: str = Field("", description="JSON of id to count, or .npy of counts by id")
+    corpus: str = Field("", description="text file, folder of text files, or .npy of ids; `{stdlib}`: Python's library")
+    top_k: tuple[Annotated[int, Field(ge=1)], ...] = (16_000, 32_000, 64_000)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> VocabularyConfig:
+        if bool(self.counts) == bool(self.corpus):
+            raise ValueError("give sweep.vocabulary.counts or sweep.vocabulary.corpus, and not both")
+        return self
+
+
+class SweepConfig(Section):
+    """The grid of a sweep: servers x data x configs x temperatures x concurrencies, each `repeats` times."""
+
+    experiment: str = Field("", description="name of the experiment that the points are read as; empty: a plain sweep")
+    concurrency: tuple[Annotated[int, Field(ge=1)], ...] = (1, 8, 64)
     config: tuple[str, ...] = Field((), description="configs of the DIST; empty: the one of [data]")
+    data: dict[str, dict[str, Any]] = Field({}, description="by name, fields of [data] that a variant replaces")
+    temperature: tuple[Annotated[float, Field(ge=0)], ...] = Field((), description="empty: the one of [sampling]")
     servers: tuple[ServerVariant, ...] = ()
+    repeats: int = Field(1, ge=1, description="times that each server is started and its points are run")
+    pages: dict[str, str] = Field({}, description="file name and path of JSON pages kept before and after each point")
+    vocabulary: VocabularyConfig | None = None
 
 
 class BenchConfig(Section):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bench.config import DataConfig
 from bench.errors import BenchError
+from bench.random_prompts import random_prompts
 from curation.load import is_placeholder, read_config
 
 _MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
@@ -76,6 +75,7 @@ def load_split(data: DataConfig) -> Split:
     twice = [name for name, n in Counter(row.question_id for row in rows).items() if n > 1]
     if twice:
         raise BenchError(f"{data.path}: question_id {twice[0]!r} stands in two rows; give each row its own")
+    rows = _of_categories(rows, data)
     total = Counter(row.slices["category"] for row in rows)
     withheld = tuple(row.question_id for row in rows if is_placeholder(row.turns))
     if withheld and not data.allow_partial:
@@ -89,6 +89,14 @@ def load_split(data: DataConfig) -> Split:
         kept = [Conversation(c.question_id, c.turns[:1], c.slices) for c in kept]
     name = data.config if data.format == "dist" else data.format
     return Split(name, tuple(kept), _digest(kept), dict(total), withheld)
+
+
+def _of_categories(rows: list[Conversation], data: DataConfig) -> list[Conversation]:
+    there = sorted({row.slices["category"] for row in rows})
+    for name in data.categories:
+        if name not in there:
+            raise BenchError(f"{data.path}: data.categories: no row of {name!r}; there are {', '.join(there)}")
+    return [row for row in rows if not data.categories or row.slices["category"] in data.categories]
 
 
 def _limited(rows: Sequence[Conversation], limit: int | None) -> list[Conversation]:
@@ -142,7 +150,8 @@ def _parsed(path: str, number: int, line: str) -> dict[str, Any]:
 def _conversation(row: Mapping[str, Any], data: DataConfig) -> Conversation:
     category = str(row.get("category") or "all")
     slices = {"category": category, "sub_category": str(row.get("sub_category") or "")}
-    if data.format == "spec_bench" and category in _MT_BENCH:
+    spec_bench = data.format == "spec_bench" or (data.format == "dist" and data.config == "spec_bench")
+    if spec_bench and category in _MT_BENCH:
         # Spec-Bench's first task is MT-Bench, whose rows carry MT-Bench's own categories.
         slices = {"category": "mt_bench", "sub_category": category}
     bucket = _BUCKET.fullmatch(data.config) if data.format == "dist" else None
@@ -157,15 +166,6 @@ def _conversation(row: Mapping[str, Any], data: DataConfig) -> Conversation:
 
 
 def _random_split(data: DataConfig) -> Split:
-    """Return random prompts; ids are drawn from the printable bytes, which every vocabulary starts with or maps."""
-    rng = np.random.default_rng(data.seed)
-    rows = [
-        Conversation(
-            f"random-{n}",
-            ("",),
-            {"category": "random", "isl": str(data.random_isl), "multiturn": "false"},
-            tuple(int(i) for i in rng.integers(32, 127, data.random_isl)),
-        )
-        for n in range(data.random_rows)
-    ]
+    slices = {"category": "random", "isl": str(data.random_isl), "multiturn": "false"}
+    rows = [Conversation(f"random-{n}", (text,), slices, ids) for n, (text, ids) in enumerate(random_prompts(data))]
     return Split("random", tuple(rows), _digest(rows), {"random": len(rows)}, synthetic=True)

@@ -1,128 +1,119 @@
-"""A grid of runs: servers x configs x concurrencies, each point a run folder of its own."""
+"""Runs the grid of a sweep, server by server; each point is a run folder of its own."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.config import BenchConfig, ServerVariant
-from bench.errors import ConfigError
-from bench.results import RUN, SUMMARY, RunFolder
+from bench.config import BenchConfig
+from bench.errors import BenchError, ConfigError, EngineError
+from bench.recipe import find_recipe, runnable
+from bench.results import SUMMARY, RunFolder
 from bench.runner import run
-from bench.server import running_server
+from bench.server import fetch, route_url, running_server
+from bench.sweep_points import Group, Point, groups
+from bench.sweep_rows import POINT_COLUMNS, SWEEP, read_sweep
+
+__all__ = ["POINT_COLUMNS", "read_sweep", "run_sweep"]
 
 logger = logging.getLogger(__name__)
 
-POINT_COLUMNS = (
-    "point",
-    "config",
-    "concurrency",
-    "draft_length",
-    "output_tps",
-    "user_tps",
-    "step_latency_s",
-    "acceptance_length",
-    "speed_up",
-    "published",
-)
+Progress = Callable[[int, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One cell of the grid: its name, and the configuration of its run."""
+def run_sweep(config: BenchConfig, out: Path, progress: Progress) -> list[dict[str, Any]]:
+    """Run every point that is not there yet, and return a row for each.
 
-    name: str
-    server: str
-    config: BenchConfig
-
-
-def points(config: BenchConfig) -> Iterator[tuple[ServerVariant | None, list[Point]]]:
-    """Yield the points of each server, in the order of the file.
+    A server whose recipe this host cannot run is left out, and `sweep.json` says why.
 
     Raises
     ------
-    ConfigError
-        If the file has no table [sweep].
+    BenchError
+        If the folder holds another experiment, or no server can be run.
     """
-    sweep = config.sweep
-    if sweep is None:
-        raise ConfigError("the configuration has no table [sweep]")
-    for server in sweep.servers or (None,):
-        cells = []
-        for name in sweep.config or (config.data.config,):
-            for concurrency in sweep.concurrency:
-                label = f"{server.name if server else 'server'}-{name}-c{concurrency}"
-                cells.append(Point(label, server.name if server else "", _cell(config, server, name, concurrency)))
-        yield server, cells
-
-
-def _cell(config: BenchConfig, server: ServerVariant | None, name: str, concurrency: int) -> BenchConfig:
-    engine = config.engine
-    if server is not None:
-        changes: dict[str, Any] = {"flags": server.flags, "draft_length": server.draft_length}
-        if server.url is not None:
-            changes["url"] = server.url
-        engine = engine.model_copy(update=changes)
-    return config.model_copy(
-        update={
-            # The server of a sweep is started once for all of its points.
-            "engine": engine.model_copy(update={"serve": None}),
-            "data": config.data.model_copy(update={"config": name}),
-            "load": config.load.model_copy(update={"concurrency": concurrency}),
-            "sweep": None,
-        }
-    )
-
-
-def run_sweep(config: BenchConfig, out: Path, progress: Callable[[int, int, int], None]) -> list[dict[str, Any]]:
-    """Run every point that is not there yet, and return a row for each."""
-    for server, cells in points(config):
-        if all((out / cell.name / SUMMARY).is_file() for cell in cells):
-            continue
-        serve = (server.serve if server else None) or config.engine.serve
-        base = cells[0].config.engine.url
-        out.mkdir(parents=True, exist_ok=True)
-        with running_server(serve, base, out / f"{server.name if server else 'server'}.log"):
-            for cell in cells:
-                logger.info("point %s", cell.name)
-                if not (out / cell.name / SUMMARY).is_file():
-                    run(cell.config, out / cell.name, progress)
+    before = _before(out, config)
+    config, skipped = _on_this_host(config)
+    port = before.get("port") or _free_port()
+    starts = list(groups(config, port))
+    RunFolder(out).write_json(SWEEP, _described(config, starts, port, skipped))
+    for group in starts:
+        if not all(_finished(out, point) for point in group.points):
+            _run_group(config, group, out, progress)
     return read_sweep(out)
 
 
-def read_sweep(out: Path) -> list[dict[str, Any]]:
-    """Return a row for each finished point; `speed_up` is against the point without speculation beside it."""
-    rows, baselines = [], dict[tuple[str, int], float]()
-    for folder in sorted(path.parent for path in out.glob(f"*/{SUMMARY}")):
-        row = _row(folder)
-        rows.append(row)
-        if row["draft_length"] == 0 and row["output_tps"]:
-            baselines[row["config"], row["concurrency"]] = row["output_tps"]
-    for row in rows:
-        baseline = baselines.get((row["config"], row["concurrency"]))
-        row["speed_up"] = row["output_tps"] / baseline if baseline and row["output_tps"] else None
-    return rows
+def _before(out: Path, config: BenchConfig) -> dict[str, Any]:
+    """Return what an earlier, unfinished call wrote: its port is in the digests of its points."""
+    if not (out / SWEEP).is_file():
+        return {}
+    before = RunFolder(out).read_json(SWEEP)
+    experiment = config.sweep.experiment if config.sweep else ""
+    if before["experiment"] != experiment:
+        raise BenchError(f"{out}: holds the sweep {before['experiment']!r}; choose another --out for {experiment!r}")
+    return before
 
 
-def _row(path: Path) -> dict[str, Any]:
-    folder = RunFolder(path)
-    described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
-    settings = described["config"]
-    figures = summary["overall"]["figures"]
+def _on_this_host(config: BenchConfig) -> tuple[BenchConfig, dict[str, str]]:
+    sweep = config.sweep
+    if sweep is None:
+        raise ConfigError("the configuration has no table [sweep]")
+    reasons = dict[str, str]()
+    for server in sweep.servers:
+        able, why = runnable(find_recipe(server.recipe), dict(server.paths)) if server.recipe else (True, "")
+        if not able:
+            reasons[server.name] = why
+            logger.warning("server %s is left out: %s", server.name, why)
+    left = tuple(server for server in sweep.servers if server.name not in reasons)
+    if sweep.servers and not left:
+        raise BenchError("no server of this sweep runs here: " + "; ".join(f"{n}: {why}" for n, why in reasons.items()))
+    return config.model_copy(update={"sweep": sweep.model_copy(update={"servers": left})}), reasons
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _described(config: BenchConfig, starts: list[Group], port: int, skipped: dict[str, str]) -> dict[str, Any]:
+    sweep = config.sweep
     return {
-        "point": path.name,
-        "path": str(path),
-        "config": settings["data"]["config"],
-        "concurrency": settings["load"]["concurrency"],
-        "draft_length": settings["engine"]["draft_length"],
-        "output_tps": summary["run"]["output_tps"]["value"],
-        "user_tps": figures["user_tps"]["p50"],
-        "step_latency_s": figures["step_latency_s"]["mean"],
-        "acceptance_length": summary["overall"]["headline"]["acceptance_length"]["value"],
-        "published": summary["published"],
-        "gates": [gate["name"] for gate in summary["gates"]],
-        "synthetic_prompts": summary["synthetic_prompts"],
+        "name": config.name,
+        "experiment": sweep.experiment if sweep else "",
+        "port": port,
+        "skipped": skipped,
+        "vocabulary": sweep.vocabulary.model_dump(mode="json") if sweep and sweep.vocabulary else None,
+        "points": [point.to_json() for group in starts for point in group.points],
     }
+
+
+def _finished(out: Path, point: Point) -> bool:
+    return (out / point.name / SUMMARY).is_file()
+
+
+def _run_group(config: BenchConfig, group: Group, out: Path, progress: Progress) -> None:
+    base = group.points[0].config.engine.url
+    with running_server(group.serve, base, out / f"{group.server or 'server'}.log"):
+        for point in group.points:
+            if _finished(out, point):
+                continue
+            logger.info("point %s", point.name)
+            pages = dict(config.sweep.pages) if config.sweep else {}
+            before = {name: _page(base, path) for name, path in pages.items()}
+            run(point.config, out / point.name, progress)
+            for name, path in pages.items():
+                page = {"before": before[name], "after": _page(base, path)}
+                RunFolder(out / point.name).write_json(name, page)
+
+
+def _page(base: str, path: str) -> Any:
+    """Return a JSON page of the server; None where it has none."""
+    try:
+        return json.loads(fetch(route_url(base, path)))
+    except (EngineError, ValueError) as error:
+        logger.info("no page: %s", error)
+        return None

@@ -1,0 +1,111 @@
+"""Sweep files: the shipped experiments by name, or a path. Reads TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from bench.config import BenchConfig, parse_config
+from bench.errors import ConfigError
+from bench.recipe import find_recipe, recipe_engine
+
+
+def experiment_names() -> tuple[str, ...]:
+    """Return the names of the shipped experiments, sorted."""
+    folder = resources.files("bench") / "experiments"
+    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def experiment_titles() -> dict[str, str]:
+    """Return the shipped experiments by name, with the first line of their files, which says what each asks."""
+    return {name: sweep_text(name).partition("\n")[0].lstrip("# ") for name in experiment_names()}
+
+
+def sweep_text(name_or_path: str) -> str:
+    """Return the TOML of a shipped experiment, or of a file.
+
+    Raises
+    ------
+    ConfigError
+        If there is neither an experiment of this name nor such a file.
+    """
+    if name_or_path in experiment_names():
+        return (resources.files("bench") / "experiments" / f"{name_or_path}.toml").read_text("utf-8")
+    try:
+        return Path(name_or_path).read_text("utf-8")
+    except OSError as error:
+        known = ", ".join(experiment_names())
+        raise ConfigError(f"{name_or_path}: {error.strerror}; give a TOML file, or one of {known}") from None
+
+
+def load_sweep(
+    name_or_path: str,
+    *,
+    data: str = "",
+    configs: Sequence[str] = (),
+    recipes: Sequence[str] = (),
+    paths: Mapping[str, str] | None = None,
+) -> BenchConfig:
+    """Return a sweep, some of its settings replaced.
+
+    Parameters
+    ----------
+    data
+        DIST, or a JSONL file of rows, in the place of `data.path`.
+    configs
+        Configs of the DIST, in the place of `sweep.config`.
+    recipes
+        Recipes, in the place of `sweep.servers`; ``NAME=K`` gives the draft length. The plain one is the baseline.
+    paths
+        Folders and files that the commands of those recipes name.
+
+    Raises
+    ------
+    ConfigError
+        If the file is not there, not TOML, or a field of it is wrong.
+    """
+    try:
+        values = tomllib.loads(sweep_text(name_or_path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name_or_path}: not TOML: {error}") from None
+    if data:
+        values["data"] = values.get("data", {}) | _data_from(data, values.get("data", {}))
+    sweep = values.get("sweep")
+    if not isinstance(sweep, dict):
+        raise ConfigError(f"{name_or_path}: has no table [sweep]")
+    if configs:
+        sweep["config"] = list(configs)
+    if recipes:
+        sweep["servers"] = [_server(recipe, paths or {}) for recipe in recipes]
+    if "engine" not in values:
+        values["engine"] = _first_engine(sweep.get("servers", ()), name_or_path)
+    return parse_config(values, name_or_path)
+
+
+def _data_from(data: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    if not Path(data).is_file():
+        return {"path": data, "format": "dist"}
+    own = table.get("format", "dist")
+    return {"path": data, "format": "jsonl" if own == "dist" else own}
+
+
+def _server(recipe: str, paths: Mapping[str, str]) -> dict[str, Any]:
+    name, given, length = recipe.partition("=")
+    server: dict[str, Any] = {"name": f"{name}-k{length}" if given else name, "recipe": name, "paths": dict(paths)}
+    if given:
+        if not length.isdigit():
+            raise ConfigError(f"--recipe {recipe}: the draft length after = must be a number")
+        server["draft_length"] = int(length)
+    return server
+
+
+def _first_engine(servers: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+    """Return a table [engine] of the first recipe, for a file whose servers all come from recipes."""
+    if not servers or not all(server.get("recipe") for server in servers):
+        raise ConfigError(f"{where}: has no table [engine], and not every server of [sweep] names a recipe")
+    first = servers[0]
+    engine = recipe_engine(find_recipe(first["recipe"]), url_port=0, paths=first.get("paths"))
+    return engine.model_dump(exclude={"serve"})

@@ -1,0 +1,82 @@
+"""The finished points of a sweep as rows. Reads its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.results import RUN, SUMMARY, RunFolder
+
+SWEEP = "sweep.json"
+"""What a sweep is: its experiment, its points on every axis, and what was left out."""
+
+POINT_COLUMNS = (
+    "point",
+    "config",
+    "concurrency",
+    "temperature",
+    "draft_length",
+    "output_tps",
+    "user_tps",
+    "step_latency_s",
+    "acceptance_length",
+    "speed_up",
+    "published",
+)
+
+
+def read_sweep(out: Path) -> list[dict[str, Any]]:
+    """Return a row for each finished point; `speed_up` is against the points without speculation beside it.
+
+    Beside it are those of the same data, config, temperature and concurrency; of several starts, their mean.
+    """
+    places = {row["point"]: row for row in read_places(out)}
+    rows = [
+        _row(folder, places.get(folder.name, {})) for folder in sorted(path.parent for path in out.glob(f"*/{SUMMARY}"))
+    ]
+    baselines = dict[tuple[Any, ...], list[float]]()
+    for row in rows:
+        if row["draft_length"] == 0 and row["output_tps"]:
+            baselines.setdefault(_place(row), []).append(row["output_tps"])
+    for row in rows:
+        baseline = baselines.get(_place(row))
+        row["speed_up"] = row["output_tps"] / float(np.mean(baseline)) if baseline and row["output_tps"] else None
+    return rows
+
+
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["config"], row["data"], row["temperature"], row["concurrency"]
+
+
+def read_places(out: Path) -> list[dict[str, Any]]:
+    """Return where each point of a sweep lies, in its order; none for a folder that holds no `sweep.json`."""
+    folder = RunFolder(out)
+    return list(folder.read_json(SWEEP)["points"]) if (out / SWEEP).is_file() else []
+
+
+def _row(path: Path, place: dict[str, Any]) -> dict[str, Any]:
+    folder = RunFolder(path)
+    described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
+    settings = described["config"]
+    figures = summary["overall"]["figures"]
+    return {
+        "point": path.name,
+        "path": str(path),
+        "server": place.get("server", ""),
+        "recipe": settings["engine"].get("recipe", ""),
+        "data": place.get("data", ""),
+        "repeat": place.get("repeat", 0),
+        "config": settings["data"]["config"],
+        "concurrency": settings["load"]["concurrency"],
+        "temperature": settings["sampling"]["temperature"],
+        "draft_length": settings["engine"]["draft_length"],
+        "output_tps": summary["run"]["output_tps"]["value"],
+        "user_tps": figures["user_tps"]["p50"],
+        "step_latency_s": figures["step_latency_s"]["mean"],
+        "acceptance_length": summary["overall"]["headline"]["acceptance_length"]["value"],
+        "published": summary["published"],
+        "gates": [gate["name"] for gate in summary["gates"]],
+        "synthetic_prompts": summary["synthetic_prompts"],
+    }
