@@ -27,6 +27,7 @@ class _Connection(asyncio.Protocol):
         self.parts: list[bytes] = []
         self.sent_ns = 0
         self.alive = True
+        self.unanswered = False
         self._deferred = False
         self._chunked = False
         self._fed = 0
@@ -49,6 +50,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.alive = False
+        self.unanswered = not self.parts
         self._end(f"connection closed: {exc}" if exc else "connection closed before the end of the response")
 
     def on_headers_complete(self) -> None:
@@ -84,7 +86,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         transport = self._transport
         if transport is None or transport.is_closing():
-            self.alive = False
+            self.alive, self.unanswered = False, True
             self._end("connection closed")
             return self.done
         transport.write(request)
@@ -129,16 +131,20 @@ class LeanTransport:
     async def send(self, body: bytes) -> Reading:
         """Post a body and return what was read, framing and all."""
         reading = Reading(framed=True)
+        request = b"%s\r\nContent-Length: %d\r\n\r\n%s" % (self._head, len(body), body)
         try:
-            connection = self._free.pop() if self._free else await self._open()
-            if not connection.alive:
+            reused = bool(self._free) and self._free[-1].alive
+            connection = await self._take()
+            reading.error = await self._finished(connection, request)
+            if reused and connection.unanswered:
+                # A server may end a connection that it kept while the next request is under way, as llama.cpp's does.
+                # Nothing of it was answered, so the request goes out once more (RFC 9112, section 9.3.1).
                 connection = await self._open()
+                reading.error = await self._finished(connection, request)
         except OSError as error:
             reading.sent_ns = reading.end_ns = time.perf_counter_ns()
             reading.error = f"cannot connect: {error}"
             return reading
-        request = b"%s\r\nContent-Length: %d\r\n\r\n%s" % (self._head, len(body), body)
-        reading.error = await self._finished(connection, request)
         reading.end_ns = time.perf_counter_ns()
         reading.sent_ns = connection.sent_ns or reading.end_ns
         reading.at_ns = connection.at_ns
@@ -150,6 +156,10 @@ class LeanTransport:
         else:
             connection.abort()
         return reading
+
+    async def _take(self) -> _Connection:
+        connection = self._free.pop() if self._free else await self._open()
+        return connection if connection.alive else await self._open()
 
     async def _finished(self, connection: _Connection, request: bytes) -> str:
         loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """Both transports against small raw servers that cut, close and stall as they please."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -99,6 +100,46 @@ def test_a_connection_that_closes_early_is_an_error_with_what_there_was(name):
     (reading,) = run(exchange(name, [chunked(EVENTS)[:-20]], close=True))
     assert "closed" in reading.error
     assert reading.body
+
+
+def dropped(times: int) -> tuple[list[Reading], int]:
+    """Send to a server that answers the first request of a connection and ends it when the second is there."""
+    served, handlers = 0, []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        handlers.append(asyncio.current_task())
+        await reader.readuntil(b"}")
+        served += 1
+        if served < 4:
+            writer.write(chunked(EVENTS))
+            await writer.drain()
+            with suppress(asyncio.IncompleteReadError):
+                await reader.readuntil(b"}")
+        writer.close()
+
+    async def send() -> list[Reading]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        transport = LeanTransport(Target(f"http://127.0.0.1:{port}/x", timeout_s=20.0))
+        readings = [await transport.send(b'{"n":%d}' % n) for n in range(times)]
+        await transport.close()
+        await asyncio.gather(*handlers)
+        server.close()
+        await server.wait_closed()
+        return readings
+
+    return asyncio.run(send()), served
+
+
+def test_a_kept_connection_that_ends_unanswered_has_its_request_sent_once_more():
+    readings, served = dropped(3)
+    assert [r.error for r in readings] == ["", "", ""]
+    assert served == 3
+    # On a connection of its own a request that is not answered has failed: it may have had its effect.
+    readings, served = dropped(4)
+    assert [r.error != "" for r in readings] == [False, False, False, True]
+    assert served == 4
 
 
 @pytest.mark.parametrize("name", ["lean", "aiohttp"])
