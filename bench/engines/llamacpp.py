@@ -50,6 +50,9 @@ class LlamaCppCompletion:
             "n_predict": s.max_tokens,
             "temperature": s.temperature,
             "top_p": s.top_p,
+            # Unless told otherwise the server cuts the distribution by these.
+            "top_k": 0,
+            "min_p": 0.0,
             "seed": s.seed,
             "ignore_eos": s.ignore_eos,
             "stream": True,
@@ -114,10 +117,12 @@ def _steps(groups: list[_Group], timings: Mapping[str, Any]) -> tuple[SpecCounte
         chunks += group.chunks[size:]
         plain += len(group.chunks) - size
         drafted, matched = group.drafted, group.matched
-    if "draft_n" not in timings:
+    if not timings:
         return None, chunks
     # The prefill's token is a chunk of its own, but no step.
     plain -= 1
+    if "draft_n" not in timings:  # the server leaves them out of a request for which nothing was drafted
+        return SpecCounters(plain_steps=plain, steps=0, drafted=0), chunks
     return SpecCounters(tuple(per_step), tuple(delivered), plain, drafted=timings.get("draft_n")), chunks
 
 

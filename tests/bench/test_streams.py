@@ -236,3 +236,17 @@ def test_every_request_states_its_sampling_and_streams(name):
     assert "0.5" in json.dumps(body)
     assert "9" in json.dumps(body)
     assert ("messages" in body) == (engine.takes == "messages")
+
+
+def test_a_request_for_which_llamacpp_drafted_nothing_had_plain_steps_only():
+    events = [
+        {"content": text, "tokens": [token], "stop": False, "timings": {"predicted_n": n + 1}}
+        for n, (token, text) in enumerate(zip(IDS, TEXT, strict=True))
+    ]
+    last = {"content": "", "tokens": [], "stop": True, "stop_type": "limit", "timings": {"predicted_n": 7}}
+    answer = read("llamacpp", sse(*events, last))
+    form = normal_form(answer, draft_length=3)
+    assert (form.source, form.steps, form.plain_steps, form.drafted) == ("per_step", 0, 6, 0)
+    assert form.acceptance_length() is None
+    assert form.tokens_per_step() == 1.0
+    assert normal_form(answer, draft_length=0) is None, "a server without speculation has no acceptance"
