@@ -1,8 +1,8 @@
 """The shipped recipes, and the run that a recipe becomes on this host.
 
-A recipe's commands hold placeholders: `{python} {port} {model} {draft} {tokenizer} {draft_length} {tp} {ep}
-{batch_size} {options} {cache} {import_path}`, any name of `paths`, and for the toy pair `{toy_target_hf} {toy_draft_hf}
-{toy_target_gguf} {toy_draft_gguf}`.
+A recipe's commands hold placeholders: `{python} {port} {model} {draft} {tokenizer} {draft_length} {step_tokens} (one
+more) {tp} {ep} {batch_size} {options} {cache} {inprocess}`, any name of `paths`, and for the toy pair `{toy_target_hf}
+{toy_draft_hf} {toy_target_gguf} {toy_draft_gguf}`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from bench.config import BenchConfig, DataConfig, EngineConfig, LoadConfig, SamplingConfig, ServeConfig
 from bench.errors import ConfigError
 from bench.recipe_fields import Published, Recipe
-from bench.recipe_host import find_python, import_path, local_model, runnable
+from bench.recipe_host import find_python, local_model, runnable
 from sources.cache_root import cache_root
 
 __all__ = [
@@ -112,6 +112,7 @@ def recipe_config(
     sampling: SamplingConfig | None = None,
     paths: Mapping[str, str] | None = None,
     draft_length: int | None = None,
+    engine_version: str = "",
     name: str = "",
 ) -> BenchConfig:
     """Return the run of a recipe over some rows; the runner starts and stops its server.
@@ -126,6 +127,8 @@ def recipe_config(
         Folders or files of `model`, `draft`, `tokenizer` and of whatever else the recipe's command names.
     draft_length
         Instead of the recipe's own; a recipe without drafting takes none.
+    engine_version
+        An older version of the engine whose flags have other names; one of those that the recipe knows.
 
     Raises
     ------
@@ -135,7 +138,9 @@ def recipe_config(
     own = recipe.sampling
     return BenchConfig(
         name=name or recipe.name,
-        engine=recipe_engine(recipe, url_port=url_port, paths=paths, draft_length=draft_length),
+        engine=recipe_engine(
+            recipe, url_port=url_port, paths=paths, draft_length=draft_length, engine_version=engine_version
+        ),
         data=data,
         load=load or LoadConfig(concurrency=recipe.batch_size, repeats=recipe.repeats),
         sampling=sampling or SamplingConfig(max_tokens=own.max_tokens, temperature=own.temperature, top_p=own.top_p),
@@ -143,7 +148,12 @@ def recipe_config(
 
 
 def recipe_engine(
-    recipe: Recipe, *, url_port: int, paths: Mapping[str, str] | None = None, draft_length: int | None = None
+    recipe: Recipe,
+    *,
+    url_port: int,
+    paths: Mapping[str, str] | None = None,
+    draft_length: int | None = None,
+    engine_version: str = "",
 ) -> EngineConfig:
     """Return the table [engine] of a recipe's run, placeholders filled; see `recipe_config`."""
     if draft_length is not None and not recipe.speculative:
@@ -163,12 +173,24 @@ def recipe_engine(
         draft_revision=recipe.draft.revision if recipe.draft else "",
         num_gpus=recipe.parallelism.gpus or None,
         serve=ServeConfig(
-            command=tuple(fill(part) for part in engine.command),
+            command=tuple(fill(part) for part in _command(recipe, engine_version)),
             health=engine.health,
             env={key: fill(value) for key, value in engine.env.items()},
             startup_s=engine.startup_s,
         ),
     )
+
+
+def _command(recipe: Recipe, engine_version: str) -> tuple[str, ...]:
+    """Return the command with the flags of a version of the engine."""
+    engine = recipe.engine
+    if not engine_version:
+        return engine.command
+    if engine_version not in engine.renamed:
+        known = ", ".join(engine.renamed) or "none"
+        raise ConfigError(f"recipe {recipe.name}: no flags of version {engine_version}; it knows those of {known}")
+    names = engine.renamed[engine_version]
+    return tuple(names.get(part, part) for part in engine.command)
 
 
 def _filler(recipe: Recipe, port: int, paths: dict[str, str], draft_length: int | None) -> Callable[[str], str]:
@@ -192,11 +214,12 @@ def _filler(recipe: Recipe, port: int, paths: dict[str, str], draft_length: int 
         "draft": lambda: _draft_of(recipe),
         "tokenizer": lambda: value("model"),
         "draft_length": lambda: _length_of(recipe, draft_length),
+        "step_tokens": lambda: str(int(_length_of(recipe, draft_length)) + 1),
         "tp": lambda: str(recipe.parallelism.tp),
         "ep": lambda: str(recipe.parallelism.ep),
         "batch_size": lambda: str(recipe.batch_size),
         "cache": lambda: str(cache_root()),
-        "import_path": lambda: str(import_path(cache_root())),
+        "inprocess": lambda: str(Path(__file__).with_name("inprocess")),
         "options": lambda: str(_options_file(recipe, fill(recipe.engine.options))),
         "toy_target_hf": lambda: _toy("hf_folder", "target"),
         "toy_draft_hf": lambda: _toy("hf_folder", "draft"),

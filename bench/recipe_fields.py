@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from bench.config import Section
 
 Length = Annotated[float, Field(ge=1.0)]
-Environment = Literal["here", "vllm", "sglang", "trtllm", "specbench"]
+Environment = Literal["here", "vllm", "sglang", "specbench"]
 
 
 class System(Section):
@@ -37,7 +37,12 @@ class EngineRecipe(Section):
     dialect: str = Field(description="a name of bench.engines.registry")
     environment: Environment = Field("here", description="whose interpreter: $SPEEDBENCH_<NAME>_PYTHON, or this one")
     package: str = Field("", description="module that the interpreter must find")
+    program: str = Field("", description="program that must be on the path, where no interpreter is named")
     paper_version: str = Field("", description='version of the published figures, "" if none or not stated')
+    image: str = Field("", description="container image that the paper names")
+    renamed: dict[str, dict[str, str]] = Field(
+        default_factory=dict, description="by an older version, its names of flags in the command"
+    )
     command: tuple[str, ...] = Field(min_length=1)
     options: str = Field("", description="text of an options file, for engines that take what matters from one")
     options_name: str = "options.yaml"
@@ -109,7 +114,7 @@ class Published(Section):
     split_sha256
         Digest of those rows as `bench.split` makes it, "" where nobody here could read them.
     self_reported
-        Whether who measured them also made the method or the draft model.
+        Whether those who measured also made the method or the draft model.
     acceptance_length, speed_up
         By category, or by task; without the mean.
     """
@@ -122,9 +127,10 @@ class Published(Section):
     batch_size: int = Field(ge=1)
     draft_length: int | None = Field(None, ge=0)
     precision: str = Field("", description='"" where the source states none')
-    temperature: float = Field(ge=0)
+    temperature: float | None = Field(None, ge=0, description="absent where the source states none")
     engine_version: str = ""
     self_reported: bool
+    definition: str = Field("", description="of the acceptance length, where it is not SPEED-Bench's")
     acceptance_length: dict[str, Length] = Field(default_factory=dict)
     acceptance_length_mean: Length | None = None
     speed_up: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)

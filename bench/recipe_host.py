@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import lru_cache
@@ -22,22 +23,6 @@ def find_python(environment: str) -> str:
     """
     named = "" if environment == "here" else os.environ.get(f"SPEEDBENCH_{environment.upper()}_PYTHON", "")
     return os.path.abspath(named) if named else sys.executable
-
-
-def import_path(cache: Path) -> Path:
-    """Return a folder that holds this package and nothing else, for the import path of another interpreter.
-
-    The folder that the package lies in may be a whole site-packages, made for another Python.
-    """
-    folder = cache / "import"
-    folder.mkdir(parents=True, exist_ok=True)
-    link, package = folder / "bench", Path(__file__).resolve().parent
-    if not (link.is_symlink() and link.resolve() == package):
-        scratch = folder / f".bench.{os.getpid()}.tmp"
-        scratch.unlink(missing_ok=True)
-        scratch.symlink_to(package, target_is_directory=True)
-        os.replace(scratch, link)
-    return folder
 
 
 def local_model(model: ModelRef) -> str | None:
@@ -85,13 +70,12 @@ def _gpu_memory_gb() -> tuple[float, ...]:
 
 
 def _missing_package(recipe: Recipe) -> list[str]:
-    package, python = recipe.engine.package, find_python(recipe.engine.environment)
-    if not package or _has_package(python, package):
-        return []
-    variable = (
-        f"; set SPEEDBENCH_{recipe.engine.environment.upper()}_PYTHON" if recipe.engine.environment != "here" else ""
-    )
-    return [f"{package} is not installed{variable}"]
+    engine = recipe.engine
+    missing = [f"{engine.program} is not on the path"] if engine.program and not shutil.which(engine.program) else []
+    if engine.package and not _has_package(find_python(engine.environment), engine.package):
+        remedy = "" if engine.environment == "here" else f"; set SPEEDBENCH_{engine.environment.upper()}_PYTHON"
+        missing.append(f"{engine.package} is not installed{remedy}")
+    return missing
 
 
 @lru_cache(maxsize=64)
