@@ -158,6 +158,8 @@ class ThroughputConfig(Section):
     def _buckets_are_usable(self) -> ThroughputConfig:
         if len(set(self.buckets)) != len(self.buckets):
             raise ValueError(f"buckets must differ, got {list(self.buckets)}")
+        if not self.buckets and self.sampled is None:
+            raise ValueError("no lengths: give buckets, or a table [throughput.sampled]")
         for n in self.buckets:
             if not 64 <= n <= 10_000_000:
                 raise ValueError(f"a bucket must have 64 to 10,000,000 tokens, got {n}")

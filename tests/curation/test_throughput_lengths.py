@@ -81,3 +81,8 @@ def test_a_distribution_that_cannot_be_drawn_is_refused(values: dict[str, Any]) 
 def test_buckets_that_make_no_sense_are_refused(buckets: tuple[int, ...]) -> None:
     with pytest.raises(ValidationError, match="bucket"):
         ThroughputConfig(buckets=buckets)
+
+
+def test_a_recipe_of_no_lengths_at_all_is_refused_as_it_is_read() -> None:
+    with pytest.raises(ValidationError, match=r"no lengths: give buckets, or a table \[throughput.sampled\]"):
+        ThroughputConfig(buckets=())
