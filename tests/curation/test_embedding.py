@@ -413,7 +413,7 @@ def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch, tmp_path:
 def test_the_offline_embedder_has_its_own_dimensions_and_cut():
     with pytest.raises(EmbeddingError, match="512 dimensions"):
         UseEmbedder(use_config().model_copy(update={"dimensions": 256}))
-    with pytest.raises(EmbeddingError, match="embedder.model is text-embedding-3-large"):
+    with pytest.raises(EmbeddingError, match=r"embedder\.model is text-embedding-3-large"):
         UseEmbedder(EmbedderConfig(name="use", dimensions=512))
     embedder = UseEmbedder(use_config())
     assert embedder.shorten("x" * 40_000) == "x" * 4 * 8_192
