@@ -16,6 +16,8 @@ LEVEL = 0.95
 RESAMPLES = 2_000
 MIN_UNITS = 8
 """Conversations below which no interval is given: resampling fewer understates how little is known."""
+METHOD = "BCa bootstrap of conversations"
+ALIKE = "all conversations are alike"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,17 @@ def mean_interval(values: Floats, *, seed: int = 0) -> Interval:
 
 
 def ratio_interval(numerators: Floats, denominators: Floats, *, seed: int = 0) -> Interval:
-    """Return the BCa interval of a ratio of sums over conversations, both of shape ``(n,)``."""
-    value = float(numerators.sum() / denominators.sum())
-    return _bca((numerators, denominators), _ratio_of_sums, value, seed, paired=True)
+    """Return the BCa interval of a ratio of sums over conversations, both of shape ``(n,)``.
+
+    Conversations that add to neither sum, such as those without a verify step, are no units: a sample of nothing else
+    would have no ratio.
+    """
+    told = (numerators != 0) | (denominators != 0)
+    a, b = numerators[told], denominators[told]
+    value = float(a.sum() / b.sum())
+    if len(a) >= MIN_UNITS and np.array_equal(a * b.sum(), b * a.sum()):
+        return Interval(value, value, value, METHOD, len(a), note=ALIKE)
+    return _bca((a, b), _ratio_of_sums, value, seed, paired=True)
 
 
 def _ratio_of_sums(a: Floats, b: Floats, axis: int = -1) -> Floats:
@@ -71,11 +81,10 @@ def _ratio_of_sums(a: Floats, b: Floats, axis: int = -1) -> Floats:
 
 def _bca(samples: tuple[Floats, ...], statistic: object, value: float, seed: int, *, paired: bool = False) -> Interval:
     n = len(samples[0])
-    method = "BCa bootstrap of conversations"
     if n < MIN_UNITS:
-        return Interval(value, None, None, method, n, note=f"n too small: {n} conversations")
+        return Interval(value, None, None, METHOD, n, note=f"n too small: {n} conversations")
     if all(np.ptp(sample) == 0 for sample in samples):
-        return Interval(value, value, value, method, n, note="all conversations are alike")
+        return Interval(value, value, value, METHOD, n, note=ALIKE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         found = stats.bootstrap(
@@ -89,8 +98,8 @@ def _bca(samples: tuple[Floats, ...], statistic: object, value: float, seed: int
             rng=np.random.default_rng(seed),
         ).confidence_interval
     if not np.isfinite([found.low, found.high]).all():
-        return Interval(value, None, None, method, n, note="too few conversations differ")
-    return Interval(value, float(found.low), float(found.high), method, n)
+        return Interval(value, None, None, METHOD, n, note="too few conversations differ")
+    return Interval(value, float(found.low), float(found.high), METHOD, n)
 
 
 def headline_interval(groups: Mapping[str, Floats], *, seed: int = 0) -> Interval:

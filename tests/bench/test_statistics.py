@@ -33,6 +33,22 @@ def test_alike_conversations_have_no_width():
     assert (interval.low, interval.value, interval.high) == (2.5, 2.5, 2.5)
 
 
+def test_conversations_without_a_step_are_no_units_of_a_ratio():
+    a, b = np.array([3.0, 5.0, 4.0, 6.0, 9.0, 8.0, 7.0, 5.0]), np.array([2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 3.0, 2.0])
+    without = ratio_interval(a, b)
+    sparse = ratio_interval(np.concatenate([a, np.zeros(200)]), np.concatenate([b, np.zeros(200)]))
+    assert sparse == without
+    assert sparse.n == 8
+    assert sparse.low < sparse.value < sparse.high
+
+
+def test_conversations_of_one_ratio_are_alike_however_long_they_are():
+    steps = np.arange(1.0, 13.0)
+    interval = ratio_interval(4.0 * steps, steps)
+    assert (interval.low, interval.value, interval.high) == (4.0, 4.0, 4.0)
+    assert interval.note == "all conversations are alike"
+
+
 def test_the_headline_weighs_categories_alike_whatever_their_size():
     groups = {"small": np.full(10, 1.0) + np.arange(10) * 0.01, "large": np.full(1000, 3.0) + np.arange(1000) * 1e-5}
     interval = headline_interval(groups)
