@@ -71,36 +71,35 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured]) -
     """
     before, after = by_conversation(plain), by_conversation(speculative)
     by_ids = all(m.answer.token_ids is not None for m in (*plain, *speculative) if m.ok)
-    differences, absent, equal, tokens = list[Difference](), list[Json](), 0, 0
-    for key, turns in after.items():
-        base = before.get(key) or before.get(_first_repeat(before, key[0]))
-        reason = _why_not(base, turns)
-        if base is None or reason:
-            absent.append({"conversation_id": key[0], "repeat": key[1], "reason": reason})
-            continue
-        tokens += sum(turn.answer.num_tokens or 0 for turn in turns)
-        found = _differs(base, turns, by_ids=by_ids)
-        equal += found is None
-        differences += [] if found is None else [found]
-    compared = equal + len(differences)
-    verdict, reason = _greedy_verdict(compared, len(differences), len(absent), _speculation(speculative))
+    pairs = [(key, _partner(before, key), turns) for key, turns in after.items()]
+    sent = {conversation_id for conversation_id, _ in after}
+    reasons = {key: _why_not(base, turns) for key, base, turns in pairs}
+    reasons |= {key: "not in the speculative run" for key in before if key[0] not in sent}
+    compared = [(base, turns) for key, base, turns in pairs if base and not reasons[key]]
+    found = [_differs(base, turns, by_ids=by_ids) for base, turns in compared]
+    differences = [difference for difference in found if difference is not None]
+    absent = [{"conversation_id": key[0], "repeat": key[1], "reason": why} for key, why in reasons.items() if why]
+    speculation = _speculation(speculative)
+    verdict, reason = _greedy_verdict(len(compared), len(differences), len(absent), speculation)
     return {
         "verdict": verdict,
         "reason": reason,
         "by": "token_ids" if by_ids else "text",
-        "conversations": compared,
-        "equal": equal,
-        "share_equal": equal / compared if compared else None,
-        "output_tokens": tokens,
-        "differences": [asdict(found) for found in differences],
+        "conversations": len(compared),
+        "equal": len(compared) - len(differences),
+        "share_equal": 1 - len(differences) / len(compared) if compared else None,
+        "output_tokens": sum(turn.answer.num_tokens or 0 for _, turns in compared for turn in turns),
+        "differences": [asdict(difference) for difference in differences],
         "not_compared": absent,
-        "speculation": _speculation(speculative),
+        "speculation": speculation,
         "plain_repeats": _self_agreement(before, by_ids=by_ids),
     }
 
 
-def _first_repeat(runs: dict[tuple[str, int], list[Measured]], conversation_id: str) -> tuple[str, int]:
-    return next((key for key in runs if key[0] == conversation_id), (conversation_id, -1))
+def _partner(runs: dict[tuple[str, int], list[Measured]], key: tuple[str, int]) -> list[Measured] | None:
+    """Return the plain turns of a conversation: of the same repeat, else of its first."""
+    first = next((other for other in runs if other[0] == key[0]), key)
+    return runs.get(key) or runs.get(first)
 
 
 def _why_not(plain: list[Measured] | None, speculative: list[Measured]) -> str:
