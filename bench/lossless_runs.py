@@ -1,4 +1,4 @@
-"""The lossless check over folders: finished runs are read, or made of two configurations, and the verdict is written."""
+"""The lossless check over folders: runs are read, or made of two configurations, and the verdict is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.config import BenchConfig, DataConfig, LoadConfig
+from bench.config import BenchConfig, DataConfig
 from bench.errors import BenchError, ConfigError, UnlikeRuns
 from bench.finished import measured_traces
 from bench.lossless import ALPHA, compare_greedy, compare_sampled, not_shown, overall_verdict
@@ -159,47 +159,54 @@ def run_and_judge(
     if all(engine.serve is None for engine in engines) and engines[0].url == engines[1].url:
         raise ConfigError(f"engine.url: both configurations speak to {engines[0].url}, which can be started one way")
     out.mkdir(parents=True, exist_ok=True)
-    copies = _copies(plain.data, samples, prompts, out / "sampled.jsonl") if samples else None
+    copies = write_copies(plain.data, samples, prompts, out / "sampled.jsonl") if samples else None
+    # Long enough that no engine shortens the first draft, and the same for both.
+    max_tokens = max(engine.draft_length or 0 for engine in engines) + 3
     for role, config in (("plain", plain), ("speculative", speculative)):
-        _run_both(config, out, role, copies, max(engine.draft_length or 0 for engine in engines), shown)
+        run_parts(config, out / role, shown, copies=copies, max_sampled_tokens=max_tokens)
     pair = (out / "plain-sampled", out / "speculative-sampled") if copies else None
     verdict = judge_runs(out / "plain-greedy", out / "speculative-greedy", pair, alpha=alpha)
     RunFolder(out).write_json(LOSSLESS, verdict)
     return verdict
 
 
-def _run_both(
-    config: BenchConfig, out: Path, role: str, copies: DataConfig | None, draft_length: int, shown: ShownProgress
+def run_parts(
+    config: BenchConfig, out: Path, shown: ShownProgress, *, copies: DataConfig | None, max_sampled_tokens: int
 ) -> None:
-    """Send both parts of one configuration to its server, which is started once."""
+    """Start the server of a configuration once, and send it the greedy part and the sampled one.
+
+    Parameters
+    ----------
+    out
+        Path that the names of the two folders and of the log begin with: `OUT-greedy`, `OUT-sampled`, `OUT.log`.
+    copies
+        Rows of the sampled part; None leaves it out.
+    max_sampled_tokens
+        Length of a sampled answer.
+    """
     serve = config.engine.serve
     flags = config.engine.flags if serve is None else serve.command
     engine = config.engine.model_copy(update={"serve": None, "flags": flags})
-    with running_server(serve, config.engine.url, out / f"{role}.log"):
-        greedy = config.model_copy(
-            update={"engine": engine, "sampling": config.sampling.model_copy(update={"temperature": 0.0})}
-        )
-        with shown(f"{role}, greedy") as progress:
-            run(greedy, out / f"{role}-greedy", progress)
+    greedy = config.sampling.model_copy(update={"temperature": 0.0})
+    served = config.model_copy(update={"engine": engine, "sampling": greedy})
+    with running_server(serve, config.engine.url, out.with_name(f"{out.name}.log")):
+        with shown(f"{out.name}, greedy") as progress:
+            run(served, out.with_name(f"{out.name}-greedy"), progress)
         if copies is not None:
-            with shown(f"{role}, sampled") as progress:
-                run(_sampled(greedy, config, copies, draft_length), out / f"{role}-sampled", progress)
+            sampled = config.sampling.model_copy(
+                update={
+                    "temperature": config.sampling.temperature or 1.0,
+                    "max_tokens": max_sampled_tokens,
+                    "ignore_eos": False,
+                }
+            )
+            load = config.load.model_copy(update={"repeats": 1})
+            part = served.model_copy(update={"data": copies, "sampling": sampled, "load": load})
+            with shown(f"{out.name}, sampled") as progress:
+                run(part, out.with_name(f"{out.name}-sampled"), progress)
 
 
-def _sampled(greedy: BenchConfig, config: BenchConfig, copies: DataConfig, draft_length: int) -> BenchConfig:
-    """Return the sampled run: short answers, yet long enough that no engine shortens the first draft."""
-    sampling = config.sampling.model_copy(
-        update={
-            "temperature": config.sampling.temperature or 1.0,
-            "max_tokens": draft_length + 3,
-            "ignore_eos": False,
-        }
-    )
-    load = LoadConfig(concurrency=config.load.concurrency, warmup_requests=config.load.warmup_requests)
-    return greedy.model_copy(update={"data": copies, "sampling": sampling, "load": load})
-
-
-def _copies(data: DataConfig, samples: int, prompts: int, path: Path) -> DataConfig | None:
+def write_copies(data: DataConfig, samples: int, prompts: int, path: Path) -> DataConfig | None:
     """Write first turns of rows evenly spaced over a split, each as often as it is sampled; None for random prompts."""
     if data.format == "random":
         return None
