@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from bench.report.axes import LETTER, SERIES, WIDTH, Frame, Scale, frame, line, mark, path, text, tick_text, ticks
 from cards.page import Table, clipped, render_table, visible
@@ -206,7 +207,7 @@ def _drawn_point(number: int, plot: Frame, point: Point) -> list[Markup]:
     return parts
 
 
-def histogram(caption: Caption, samples: Mapping[str, Sequence[float]]) -> Markup:
+def histogram(caption: Caption, samples: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> Markup:
     """Return the distribution of values >= 0, an outline for each series, as shares of its values.
 
     The bins are alike for all series and reach to the largest of their 99th percentiles; what lies beyond is in the
@@ -244,7 +245,7 @@ def timeline(
     caption: Caption,
     levels: Sequence[tuple[float, float, float]],
     *,
-    window: tuple[float, float] | None = None,
+    windows: Sequence[tuple[float, float]] = (),
     target: float | None = None,
 ) -> Markup:
     """Return a level over time as steps.
@@ -253,8 +254,8 @@ def timeline(
     ----------
     levels
         ``(from, to, level)`` of spans that follow one another.
-    window
-        A span to set off, such as the steady state.
+    windows
+        Spans to set off, such as the steady state of each repeat.
     target
         A level to draw a line at.
     """
@@ -263,8 +264,8 @@ def timeline(
     most = max([level for _, _, level in levels] + ([] if target is None else [target]))
     plot = frame((levels[0][0], levels[-1][1]), (0.0, most), height=210)
     parts = list[Markup]()
-    if window is not None:
-        x, width = plot.x(window[0]), plot.x(window[1]) - plot.x(window[0])
+    for start, end in windows:
+        x, width = plot.x(start), plot.x(end) - plot.x(start)
         box = '<rect class="window" x="{}" y="24" width="{:.1f}" height="{}"/>'
         parts.append(Markup(box).format(x, width, plot.y.start - 24))
     parts.append(plot.grid(caption.x, caption.y))

@@ -15,6 +15,7 @@ from bench.errors import BenchError, ConfigError
 from bench.finished import read_measured
 from bench.measured import Measured
 from bench.recipe import Recipe, find_recipe
+from bench.report.comparisons import Comparison, compare_runs
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
 from bench.tables import marks
@@ -24,9 +25,9 @@ TOY_TARGET = "toy-target"
 TOY_NOTE = "toy model: shows the machinery, not a result"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
-    """One finished run.
+    """One finished run; two are the same only if they are one object.
 
     Attributes
     ----------
@@ -41,6 +42,8 @@ class Run:
     recipe
         The shipped recipe that it was made from: its kinds of drafting and verification, and the figures that others
         published; None for none, or for one that this version does not ship.
+    place
+        Where it lies on the axes of its sweep: server, data, config, temperature, concurrency, draft_length, repeat.
     """
 
     path: Path
@@ -50,6 +53,7 @@ class Run:
     sweep: str = ""
     lossless: Mapping[str, Any] | None = None
     recipe: Recipe | None = None
+    place: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def requests(self) -> Sequence[Measured]:
@@ -97,13 +101,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A folder of points. `described` is its `sweep.json`, `unfinished` names the points that have no summary."""
+    """A folder of points.
+
+    Attributes
+    ----------
+    described
+        Its `sweep.json`, with the places of all points and the servers that were skipped; empty for a folder of runs.
+    unfinished
+        The places of the points that have no summary.
+    """
 
     path: Path
     name: str
     runs: tuple[Run, ...]
     described: Mapping[str, Any] = field(default_factory=dict)
-    unfinished: tuple[str, ...] = ()
+    unfinished: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def experiment(self) -> str:
@@ -127,6 +139,11 @@ class Results:
     def held_back(self) -> tuple[Run, ...]:
         """The runs whose gates are shown instead of figures."""
         return tuple(run for run in self.runs if run.held_back)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each shown run against its baseline, paired by conversation, or why not."""
+        return compare_runs(self.shown)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -176,15 +193,37 @@ def read_results(paths: Sequence[Path]) -> Results:
     return Results(tuple(named), kept)
 
 
-def _read_run(path: Path, sweep: str = "") -> Run:
+def _read_run(path: Path, sweep: str = "", place: Mapping[str, Any] | None = None) -> Run:
     folder = RunFolder(path)
     described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
     if not {"config", "split", "host"} <= described.keys() or not {"published", "overall"} <= summary.keys():
         raise BenchError(f"{path}: run.json and summary.json are not those of a run of ours; give a run's folder")
-    lossless = folder.read_json(LOSSLESS) if (path / LOSSLESS).is_file() else None
-    name = path.name if sweep else str(described["config"]["name"])
-    recipe = _recipe(described["config"]["engine"].get("recipe", ""))
-    return Run(path, name, described, summary, sweep, lossless, recipe)
+    config = described["config"]
+    return Run(
+        path,
+        path.name if sweep else str(config["name"]),
+        described,
+        summary,
+        sweep,
+        folder.read_json(LOSSLESS) if (path / LOSSLESS).is_file() else None,
+        _recipe(config["engine"].get("recipe", "")),
+        place or _place(path.name, config),
+    )
+
+
+def _place(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a run lies whose sweep did not write it down."""
+    concurrency = config["load"]["concurrency"]
+    return {
+        "point": name,
+        "server": name.removesuffix(f"-c{concurrency}"),
+        "data": "",
+        "config": config["data"]["config"],
+        "temperature": config["sampling"]["temperature"],
+        "concurrency": concurrency,
+        "draft_length": config["engine"]["draft_length"],
+        "repeat": 0,
+    }
 
 
 def _recipe(name: str) -> Recipe | None:
@@ -195,13 +234,17 @@ def _recipe(name: str) -> Recipe | None:
 
 
 def _read_sweep(path: Path) -> Sweep:
-    folders = sorted(found.parent for found in path.glob(f"*/{RUN}"))
-    finished = [folder for folder in folders if (folder / SUMMARY).is_file()]
+    finished = sorted(found.parent for found in path.glob(f"*/{SUMMARY}"))
     if not finished:
         raise BenchError(f"{path}: neither a finished run (no {SUMMARY}) nor a sweep of such; give a folder of either")
     described = RunFolder(path).read_json(SWEEP) if (path / SWEEP).is_file() else {}
-    unfinished = tuple(folder.name for folder in folders if folder not in finished)
-    return Sweep(path, path.name, tuple(_read_run(f, path.name) for f in finished), described, unfinished)
+    places = {place["point"]: place for place in described.get("points", ())}
+    order = {name: number for number, name in enumerate(places)}
+    finished.sort(key=lambda folder: order.get(folder.name, len(order)))
+    runs = tuple(_read_run(folder, path.name, places.get(folder.name)) for folder in finished)
+    done = frozenset(folder.name for folder in finished)
+    begun = {found.parent.name: {"point": found.parent.name} for found in sorted(path.glob(f"*/{RUN}"))}
+    return Sweep(path, path.name, runs, described, tuple(p for n, p in {**begun, **places}.items() if n not in done))
 
 
 def _named_apart(runs: Sequence[Run]) -> list[Run]:

@@ -1,0 +1,1 @@
+"""The sections of the page; `bench.report.registry` says in which order they stand."""

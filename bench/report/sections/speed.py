@@ -1,0 +1,83 @@
+"""Speed: latencies and throughput, their distribution, and the streams over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from bench.figures.base import all_samples
+from bench.figures.latency import StepLatency
+from bench.figures.registry import RUN_FIGURES, SAMPLE_FIGURES
+from bench.report.charts import Caption, histogram, timeline
+from bench.report.results import Results, Run, all_marks
+from bench.report.sections.acceptance import detailed, in_charts, of_sweeps
+from bench.report.streams import active_streams
+from bench.report.words import definition, in_rows, named, with_interval
+from cards.page import Section, Table, clipped, render_table
+
+_ORDER = ("mean", "p50", "p90", "p99", "n")
+
+
+def latency(results: Results) -> Section | None:
+    """Return the distribution of step latencies, and every figure of latency and throughput in tables."""
+    runs = detailed(results)
+    if not runs:
+        return None
+    charts = in_rows([_step_chart(group) for group in in_charts(runs)])
+    samples = [[clipped(run.title, 60), named(f.name), *_sample(run, f.name)] for f in SAMPLE_FIGURES for run in runs]
+    whole = [
+        [clipped(run.title, 60), named(f.name), *_whole(run.summary["run"][f.name])]
+        for f in RUN_FIGURES
+        for run in runs
+        if run.summary["run"][f.name]["value"] is not None
+    ]
+    tables = [
+        Table(("run", "figure", *_ORDER), samples, "Latencies, and what one user sees."),
+        Table(("run", "figure", "mean over repeats, with its interval", "by repeat"), whole, "Of the whole run."),
+    ]
+    return Section("Latency and throughput", pieces=[charts, *(render_table(t) for t in tables if t.rows)])
+
+
+def _sample(run: Run, name: str) -> list[Any]:
+    row = run.summary["overall"]["figures"][name]
+    return [row[key] for key in _ORDER]
+
+
+def _whole(row: Mapping[str, Any]) -> list[Any]:
+    return [with_interval(row["value"], row["interval"]), ", ".join(f"{value:,.4g}" for value in row["runs"])]
+
+
+def _step_chart(runs: Sequence[Run]) -> Markup:
+    caption = Caption(
+        "Step latency",
+        "step_latency_s, ms",
+        "share of steps",
+        definition("step_latency_s") + " The mark behind the axis is what lies beyond it." + of_sweeps(runs),
+        all_marks(runs),
+    )
+    return histogram(caption, {run.name: all_samples(StepLatency(), run.requests) * 1e3 for run in runs})
+
+
+def streams(results: Results) -> Section | None:
+    """Return the active streams of each run over time, with the steady windows marked."""
+    charts = [chart for run in detailed(results) if (chart := _timeline(run))]
+    return Section("Active streams", pieces=[in_rows(charts)]) if charts else None
+
+
+def _timeline(run: Run) -> Markup | None:
+    load = run.config["load"]
+    concurrency = int(load["concurrency"]) if load["mode"] == "closed" else None
+    found = active_streams(run.requests, concurrency)
+    if found is None:
+        return None
+    words = "A stream is active from its request being sent to its last token; means of 160 equal spans. "
+    if concurrency is not None:
+        words += f"Dotted: {concurrency} streams, as asked for. "
+        refused = [window.refused for window in found.steady if window.refused]
+        words += "Shaded: steady, at least 95 % of them active" if found.steady else "No part of it was steady"
+        words += f"; not used for a figure ({refused[0]})." if refused else "."
+    caption = Caption(f"Active streams: {clipped(run.name, 40)}", "time, s", "streams", words, run.marks)
+    windows = [found.seconds(window) for window in found.steady]
+    return timeline(caption, found.levels, windows=windows, target=concurrency)
