@@ -81,7 +81,7 @@ def parse_recipe(values: Mapping[str, Any], where: str) -> Recipe:
 
 
 def _read(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of a recipe over those of the one that it `extends`."""
+    """Return the values of a recipe over those of the one that it `extends`, less those that it would `unset`."""
     if name in seen:
         raise ConfigError(f"recipe {name}: extends itself through {' -> '.join(seen)}")
     if name not in recipe_names():
@@ -90,9 +90,10 @@ def _read(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
         values = tomllib.loads((resources.files("bench") / "recipes" / f"{name}.toml").read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"recipe {name}: not TOML: {error}") from None
-    parent = values.pop("extends", None)
+    parent, unset = values.pop("extends", None), values.pop("unset", ())
     base = {} if parent is None else _read(str(parent), (*seen, name))
-    return _merged(base, {**values, "name": name})
+    kept = {key: value for key, value in base.items() if key not in unset}
+    return _merged(kept, {**values, "name": name})
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,6 +167,7 @@ def recipe_engine(
         url=f"http://127.0.0.1:{url_port}",
         model=fill(engine.model_name),
         tokenizer=fill(engine.tokenizer),
+        chat_template_kwargs=dict(engine.chat_template_kwargs),
         recipe=recipe.name,
         draft_length=length,
         draft_model=recipe.draft.hf_id if recipe.draft else "",

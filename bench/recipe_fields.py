@@ -30,13 +30,13 @@ class ModelRef(Section):
 class EngineRecipe(Section):
     """The engine, and exactly how it is started.
 
-    `command`, `env`, `options` and `tokenizer` may hold the placeholders that `bench.recipe` fills.
+    `command`, `env`, `options`, `model_name` and `tokenizer` may hold the placeholders that `bench.recipe` fills.
     """
 
     name: str = Field(description="the engine's own name")
     dialect: str = Field(description="a name of bench.engines.registry")
     environment: Environment = Field("here", description="whose interpreter: $SPEEDBENCH_<NAME>_PYTHON, or this one")
-    package: str = Field("", description="module that the interpreter must find")
+    packages: tuple[str, ...] = Field((), description="modules that the interpreter must find")
     program: str = Field("", description="program that must be on the path, where no interpreter is named")
     paper_version: str = Field("", description='version of the published figures, "" if none or not stated')
     image: str = Field("", description="container image that the paper names")
@@ -50,7 +50,9 @@ class EngineRecipe(Section):
     health: str = "/health"
     startup_s: float = Field(1800.0, gt=0)
     model_name: str = Field("default", description="what requests call the model")
-    tokenizer: str = "{model}"
+    tokenizer: str = "{tokenizer}"
+    chat_template_kwargs: dict[str, bool | int | str] = Field(default_factory=dict)
+    needs: tuple[str, ...] = Field((), description="names of folders or files that only the user can give")
 
 
 class Method(Section):
@@ -124,7 +126,7 @@ class Published(Section):
     rows_config: str = ""
     split_sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$")
     hardware: str
-    batch_size: int = Field(ge=1)
+    batch_size: int | None = Field(None, ge=1)
     draft_length: int | None = Field(None, ge=0)
     precision: str = Field("", description='"" where the source states none')
     temperature: float | None = Field(None, ge=0, description="absent where the source states none")

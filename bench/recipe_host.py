@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,10 +36,11 @@ def local_model(model: ModelRef) -> str | None:
     return str(Path(found).parent) if isinstance(found, str) else None
 
 
-def runnable(recipe: Recipe, paths: dict[str, str] | None = None) -> tuple[bool, str]:
-    """Return whether this host can run a recipe, and else all that is missing."""
+def runnable(recipe: Recipe, paths: Mapping[str, str] | None = None) -> tuple[bool, str]:
+    """Return whether this host can run a recipe, and else all that is missing; `paths` as in `recipe_config`."""
     given = paths or {}
     missing = [*_missing_gpus(recipe), *_missing_package(recipe)]
+    missing += [f"needs --path {name}=…" for name in recipe.engine.needs if name not in given]
     for key, model in (("model", recipe.target), ("draft", recipe.draft)):
         if model is not None and key not in given and not _is_toy(model) and local_model(model) is None:
             missing.append(f"{model.hf_id} is not on this disk")
@@ -55,12 +57,13 @@ def _missing_gpus(recipe: Recipe) -> list[str]:
         return []
     weights = [model.weights_gb for model in (recipe.target, recipe.draft) if model and model.weights_gb]
     each_gb = sum(weights) / need
-    of_memory = f" of more than {each_gb:.0f} GB each (weights alone)" if weights else ""
+    of_memory = f" with more than {each_gb:.0f} GB{' each' if need > 1 else ''} (weights alone)" if weights else ""
+    wanted = f"needs {need} GPU{'s' if need > 1 else ''}{of_memory}"
     here = _gpu_memory_gb()
     if len(here) < need:
-        return [f"needs {need} GPU{'s' if need > 1 else ''}{of_memory}, this host has {len(here) or 'none'}"]
+        return [f"{wanted}, this host has {len(here) or 'none'}"]
     if sum(memory > each_gb for memory in here) < need:
-        return [f"needs {need} GPU{'s' if need > 1 else ''}{of_memory}, the largest here has {max(here):.0f} GB"]
+        return [f"{wanted}, the largest here has {max(here):.0f} GB"]
     return []
 
 
@@ -72,10 +75,10 @@ def _gpu_memory_gb() -> tuple[float, ...]:
 def _missing_package(recipe: Recipe) -> list[str]:
     engine = recipe.engine
     missing = [f"{engine.program} is not on the path"] if engine.program and not shutil.which(engine.program) else []
-    if engine.package and not _has_package(find_python(engine.environment), engine.package):
-        remedy = "" if engine.environment == "here" else f"; set SPEEDBENCH_{engine.environment.upper()}_PYTHON"
-        missing.append(f"{engine.package} is not installed{remedy}")
-    return missing
+    python = find_python(engine.environment) if engine.packages else ""
+    remedy = "" if engine.environment == "here" else f"; set SPEEDBENCH_{engine.environment.upper()}_PYTHON"
+    gone = [package for package in engine.packages if not _has_package(python, package)]
+    return missing + [f"{package} is not installed{remedy}" for package in gone]
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,70 @@
+"""Figures that others published of a recipe's system, and whether they are over the rows of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from bench.recipe import find_recipe, recipe_names
+from bench.recipe_fields import Published
+
+Rows = Literal["same rows", "same data set", "other rows"]
+
+
+def published_figures(recipe_name: str) -> tuple[Published, ...]:
+    """Return what is published of a shipped recipe; nothing for "" and for a name that this version does not ship."""
+    return find_recipe(recipe_name).published if recipe_name in recipe_names() else ()
+
+
+def rows_of(published: Published, described: Mapping[str, Any]) -> Rows:
+    """Return how the rows of a run (`run.json`) relate to those that published figures are over.
+
+    "same rows" by digest only. "same data set" is a run over every row of that data set and config: its rows are the
+    published ones unless it changed since, which no publication pins. All else is "other rows", a part of it included.
+    """
+    split, data = described["split"], described["config"]["data"]
+    if published.split_sha256 and split["sha256"] == published.split_sha256:
+        return "same rows"
+    whole = split["rows"] == sum(split["total"].values()) and not data["first_turn_only"]
+    name = str(data["path"]).partition("@")[0]
+    if whole and data["format"] == "dist" and (name, data["config"]) == (published.rows, published.rows_config):
+        return "same data set"
+    return "other rows"
+
+
+def same_rows(published: Published, described: Mapping[str, Any]) -> bool:
+    """Return whether published figures may stand beside those of a run without the words "other rows"."""
+    return rows_of(published, described) != "other rows"
+
+
+def conditions(published: Published) -> str:
+    """Return what published figures hold for, in a line: hardware, batch, draft length, temperature, rows, engine."""
+    known = (
+        published.hardware,
+        f"batch size {published.batch_size}" if published.batch_size else "batch size not stated",
+        f"draft length {published.draft_length}" if published.draft_length is not None else "",
+        "temperature not stated" if published.temperature is None else f"temperature {published.temperature:g}",
+        published.precision,
+        published.engine_version,
+        " ".join(filter(None, (published.rows, published.rows_config))),
+        published.definition,
+        "measured by those who made the method or the draft model" if published.self_reported else "",
+    )
+    return ", ".join(part for part in known if part)
+
+
+def unlike_settings(published: Published, described: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings of a run that differ from the published ones, each in words; unknown is not unlike."""
+    config = described["config"]
+    ours = {
+        "temperature": config["sampling"]["temperature"],
+        "batch size": config["load"]["concurrency"],
+        "draft length": config["engine"]["draft_length"],
+    }
+    theirs = {
+        "temperature": published.temperature,
+        "batch size": published.batch_size,
+        "draft length": published.draft_length,
+    }
+    pairs = ((name, ours[name], theirs[name]) for name in ours)
+    return tuple(f"{name} {a:g}, published {b:g}" for name, a, b in pairs if None not in (a, b) and a != b)
