@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench.engines.base import Engine
+from bench.engines.inprocess import InProcessGenerate
 from bench.engines.llamacpp import LlamaCppCompletion
 from bench.engines.openai import OpenAIChat
 from bench.engines.sglang import SglangGenerate
@@ -17,6 +18,7 @@ ENGINES: dict[str, Engine] = {
     "sglang": SglangGenerate(),
     "trtllm": TrtllmCompletions(),
     "llamacpp": LlamaCppCompletion(),
+    "inprocess": InProcessGenerate(),
     "openai": OpenAIChat(),
 }
 """Engine and route by the name that a configuration gives."""

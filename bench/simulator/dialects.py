@@ -245,6 +245,38 @@ def _shortened(step: Step) -> Step:
     return Step(step.delivered - 1, step.delivered - 1, step.delivered)
 
 
+class InProcessDialect:
+    """An engine in process: an event a step, whose counts come with its ids, unless steps were merged."""
+
+    paths: tuple[str, ...] = ("/generate",)
+
+    def request(self, path: str, body: Mapping[str, Any]) -> SimRequest:
+        """Return the request."""
+        eos = bool(body.get("ignore_eos"))
+        return SimRequest(path, _prompt(body, "ids"), int(body.get("max_tokens", 128)), eos, salted=True)
+
+    def step(self, stream: SimStream) -> bytes:
+        """Return the events of the steps in a chunk; the first token is the prefill's."""
+        start = stream.sent
+        ids, _ = stream.take()
+        if not start:
+            return event({"ids": ids, "kind": "prefill"})
+        ends = accumulate((step.delivered for step in stream.answer.steps), initial=1)
+        begun = [(at, s) for at, s in zip(ends, stream.answer.steps, strict=False) if start <= at < stream.sent]
+        return b"".join(event(self._step(s, ids[at - start : at - start + s.delivered])) for at, s in begun)
+
+    def _step(self, step: Step, ids: list[int]) -> dict[str, Any]:
+        kind = "verify" if step.drafted else "plain"
+        return {"ids": ids, "kind": kind, "drafted": step.drafted, "matched": step.matched}
+
+    def closing(self, stream: SimStream) -> bytes:
+        """Return how it ended, and the end mark."""
+        prompt, said = len(stream.request.prompt_ids), list(stream.answer.ids[: stream.sent])
+        value: dict[str, Any] = {"finish_reason": stream.answer.finish_reason, "prompt_tokens": prompt}
+        value |= {"completion_tokens": stream.sent, "draft_length": stream.draft_length, "text": decode(said)}
+        return event(value) + DONE
+
+
 class OpenAIDialect:
     """Chat completions with text and a last usage; nothing else."""
 
@@ -272,6 +304,7 @@ DIALECTS: dict[str, Dialect] = {
     "sglang-cumulative": SglangDialect(cumulative=True),
     "trtllm": TrtllmDialect(),
     "llamacpp": LlamaCppDialect(),
+    "inprocess": InProcessDialect(),
     "openai": OpenAIDialect(),
 }
 """Dialect by name."""

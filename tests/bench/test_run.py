@@ -48,6 +48,7 @@ DIALECTS = {
     "sglang": "sglang",
     "trtllm": "trtllm",
     "llamacpp": "llamacpp",
+    "inprocess": "inprocess",
 }
 
 

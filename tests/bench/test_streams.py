@@ -95,6 +95,15 @@ def llamacpp() -> bytes:
     return sse(*events, {**last, "tokens_predicted": 7, "timings": timings})
 
 
+def inprocess() -> bytes:
+    counts = [{"kind": "prefill"}, *({"kind": "verify", "drafted": 3, "matched": m, "draft_ns": 5} for m in (2, 0, 3))]
+    events: list[object] = []
+    for n, (step, more) in enumerate(zip(STEPS, counts, strict=True)):
+        events.append({"ids": pieces(step)[0], **more, "at_ns": 100 + n, "verify_ns": 7})
+    finish = {"finish_reason": "length", "prompt_tokens": 4, "completion_tokens": 7, "untrimmed_tokens": 9}
+    return sse(*events, {**finish, "wall_ns": 50, "draft_length": 3, "text": "".join(TEXT)}, "data: [DONE]\n\n")
+
+
 def openai() -> bytes:
     role = {"choices": [{"delta": {"role": "assistant", "content": None}, "finish_reason": None}]}
     events: list[object] = [role]
@@ -110,6 +119,7 @@ STREAMS = {
     "sglang": sglang(cumulative=False),
     "trtllm": trtllm(),
     "llamacpp": llamacpp(),
+    "inprocess": inprocess(),
     "openai": openai(),
 }
 
@@ -236,6 +246,20 @@ def test_every_request_states_its_sampling_and_streams(name):
     assert "0.5" in json.dumps(body)
     assert "9" in json.dumps(body)
     assert ("messages" in body) == (engine.takes == "messages")
+
+
+def test_steps_of_an_engine_in_process_are_stamped_by_itself_and_told_whole():
+    answer = read("inprocess", STREAMS["inprocess"])
+    assert [c.at_ns for c in answer.chunks] == [100, 101, 102, 103]
+    assert answer.spec.per_step == ((3, 2), (3, 0), (3, 3))
+    assert answer.extras == {"untrimmed_tokens": 9, "wall_ns": 50, "draft_ns": [5] * 3, "verify_ns": [7] * 3}
+    form = normal_form(answer)
+    assert (form.accepted, form.drafted, form.plain_steps) == (4, 9, 0)
+
+
+def test_a_step_that_is_stamped_after_it_arrived_is_refused():
+    parts = Reads.of([(99, STREAMS["inprocess"])])
+    assert "run the engine on this host" in parse_answer(ENGINES["inprocess"], parts, 200).error
 
 
 def test_a_request_for_which_llamacpp_drafted_nothing_had_plain_steps_only():
