@@ -28,6 +28,8 @@ class CounterNames:
         The same by position; `position_label` holds the position.
     cache_hits
         Prompt tokens that came from a prefix cache.
+    draft_share
+        A gauge, not a counter: share of the last iteration that was drafting, in [0, 1].
     """
 
     drafts: str
@@ -37,11 +39,14 @@ class CounterNames:
     drafted_at: str = ""
     position_label: str = "position"
     cache_hits: str = ""
+    draft_share: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterDelta:
     """What the counters of a server grew by. None where a counter is absent; `restarted` names a series that fell.
+
+    `draft_share` is no growth: it is the gauge after the run, mean over ranks.
 
     The numbers are the engine's own: unclipped, and other traffic would be in them.
     """
@@ -53,6 +58,7 @@ class CounterDelta:
     drafted_at: tuple[float, ...] | None = None
     cache_hits: float | None = None
     restarted: str = ""
+    draft_share: float | None = None
 
     def engine_acceptance_length(self) -> float | None:
         """Return ``1 + accepted / drafts``; None where a counter is absent, none was drafted, or one fell."""
@@ -100,6 +106,7 @@ def difference(before: Snapshot, after: Snapshot, names: CounterNames) -> Counte
         _grown_at(before, after, names.accepted_at, names.position_label),
         _grown_at(before, after, names.drafted_at, names.position_label),
         _grown(before, after, names.cache_hits),
+        draft_share=_mean(after, names.draft_share),
     )
 
 
@@ -111,6 +118,11 @@ def _shown(series: Series) -> str:
 def _grown(before: Snapshot, after: Snapshot, name: str) -> float | None:
     grown = [value - before.get(series, 0.0) for series, value in after.items() if name and series[0] == name]
     return sum(grown) if grown else None
+
+
+def _mean(after: Snapshot, name: str) -> float | None:
+    told = [value for series, value in after.items() if name and series[0] == name]
+    return sum(told) / len(told) if told else None
 
 
 def _grown_at(before: Snapshot, after: Snapshot, name: str, label: str) -> tuple[float, ...] | None:

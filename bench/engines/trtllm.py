@@ -25,6 +25,7 @@ class TrtllmCompletions:
         accepted_at="trtllm_spec_decode_accepted_tokens_total",
         drafted_at="trtllm_spec_decode_drafted_tokens_total",
         position_label="token_position",
+        draft_share="trtllm_spec_decode_draft_overhead",
     )
     metrics_path: ClassVar[str] = "/prometheus/metrics"
     info_path: ClassVar[str] = "/version"

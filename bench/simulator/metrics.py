@@ -33,14 +33,22 @@ class Totals:
                 self.accepted_at[position] += 1
 
 
-def metrics_page(dialect: str, ranks: Sequence[Totals], draft_length: int) -> str:
-    """Return the page in the Prometheus exposition format; empty for an engine without counters."""
+def metrics_page(dialect: str, ranks: Sequence[Totals], draft_length: int, draft_share: float = 0.0) -> str:
+    """Return the page in the Prometheus exposition format; empty for an engine without counters.
+
+    Parameters
+    ----------
+    draft_share
+        Share of an iteration that is drafting, for an engine that has a gauge of it.
+    """
     engine = ENGINES.get(dialect)
     if engine is None or engine.counters is None or not draft_length:
         return "# nothing is counted\n"
     names, lines = engine.counters, list[str]()
     for rank, totals in enumerate(ranks):
         lines += _lines(names, f'engine="{rank}"', totals)
+        if names.draft_share:
+            lines.append(f'{names.draft_share}{{engine="{rank}"}} {draft_share}')
     return "\n".join(lines) + "\n"
 
 

@@ -43,6 +43,8 @@ class Simulation:
         Requests after which every one is refused; 0: never.
     warm_cache
         Whether prompts count as cached unless the request keeps the cache out.
+    draft_share
+        Share of a step that is drafting, in [0, 1], as the gauge of an engine that has one tells it.
     stamped
         Whether each chunk carries the server's clock just before the write, for calibration.
     """
@@ -58,6 +60,7 @@ class Simulation:
     restart_after: int = 0
     fail_after: int = 0
     warm_cache: bool = False
+    draft_share: float = 0.0
     stamped: bool = False
 
 
@@ -186,7 +189,8 @@ class SimulatorServer:
 
     def _page(self, path: str) -> str:
         if path.endswith("/metrics"):
-            return metrics_page(self.simulation.dialect, self.totals, self.simulation.process.draft_length)
+            sim = self.simulation
+            return metrics_page(sim.dialect, self.totals, sim.process.draft_length, sim.draft_share)
         return json.dumps({"version": "simulated", "dialect": self.simulation.dialect})
 
 
