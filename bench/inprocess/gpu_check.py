@@ -28,7 +28,7 @@ VOCABULARY, DRAFT_LENGTH, SEED = 32_000, 3, 0
 BUCKETS = {"1k": 1_000, "2k": 2_000, "8k": 8_000, "16k": 16_000, "32k": 32_000}
 TINY_BUCKETS = {"1k": 96, "2k": 160}
 TEMPERATURES = (0.0, 1.0)
-NOISE = 0.05
+NOISE = 0.2
 MODES: tuple[Mode, ...] = ("plain", "draft", "ngram")
 
 
