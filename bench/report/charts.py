@@ -98,24 +98,24 @@ def interval_chart(
     bounds = [v for e in told for v in (e.value, e.low, e.high) if v is not None]
     bounds += [] if reference is None else [reference]
     labels = [clipped(group, 17) for group in groups]
-    step, pitch = 12, 12 * len(series) + 8
-    height = 24 + pitch * len(groups) + 36
+    step, pitch, top = 12, 12 * len(series) + 8, 24 if caption.y else 8
+    height = top + pitch * len(groups) + 36
     marks = ticks(min(bounds), max(bounds))
     left = 8 + LETTER * max(len(label) for label in labels)
     x = Scale(marks[0], marks[-1], left, WIDTH - 44)
     parts = [text(0, 10, caption.y, "label"), text(WIDTH - 44, height - 4, caption.x, "label end")]
     for value in marks:
-        parts += [line(x(value), 20, x(value), height - 34, "grid")]
+        parts += [line(x(value), top - 4, x(value), height - 34, "grid")]
         parts += [text(x(value), height - 20, tick_text(value), "tick middle")]
     if reference is not None:
-        parts.append(line(x(reference), 18, x(reference), height - 34, "reference"))
+        parts.append(line(x(reference), top - 6, x(reference), height - 34, "reference"))
     for row, label in enumerate(labels):
-        top = 22 + pitch * row
-        parts.append(text(left - 6, top + pitch / 2 + 2, label, "group end"))
+        begin = top - 2 + pitch * row
+        parts.append(text(left - 6, begin + pitch / 2 + 2, label, "group end"))
         for number, estimates in enumerate(series.values()):
             estimate = estimates[row]
             if estimate is not None:
-                parts += _estimate(number, x, top + 10 + step * number, estimate)
+                parts += _estimate(number, x, begin + 10 + step * number, estimate)
     return _figure(caption, list(series), Markup("").join(parts), height, _estimate_table(groups, series))
 
 
@@ -124,8 +124,12 @@ def _estimate(number: int, x: Scale, y: float, estimate: Estimate) -> list[Marku
     if estimate.low is not None and estimate.high is not None:
         parts.append(line(x(estimate.low), y, x(estimate.high), y, f"interval s{number % SERIES + 1}"))
     parts.append(mark(number, x(estimate.value), y))
-    parts.append(text(WIDTH - 38, y + 3.6, f"{estimate.value:.3g}", "tick"))
+    parts.append(text(WIDTH - 38, y + 3.6, _short(estimate.value), "tick"))
     return parts
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _estimate_table(groups: Sequence[str], series: Mapping[str, Sequence[Estimate | None]]) -> Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench.report.registry import SECTIONS
 from bench.report.results import Results, Run, read_results
-from bench.report.words import KINDS, kind_of, listed, number
+from bench.report.words import KINDS, bounds, kind_of, listed, number
 from bench.results import RunFolder
 from cards.page import Section, clipped, render_page
 
@@ -82,8 +83,6 @@ def _length_tile(run: Run) -> tuple[str, str]:
     return _named(run, "acceptance length, tokens/step", length["interval"]), number(length["value"])
 
 
-def _named(run: Run, what: str, interval: object) -> str:
-    bounds = ""
-    if isinstance(interval, dict) and interval.get("low") is not None:
-        bounds = f" [{number(interval['low'])}, {number(interval['high'])}]"
-    return f"{clipped(run.name, 30)}: {what}{bounds}"
+def _named(run: Run, what: str, interval: Mapping[str, Any] | None) -> str:
+    within = f" {bounds(interval)}" if interval is not None and interval["low"] is not None else ""
+    return f"{clipped(run.title, 50)}: {what}{within}"

@@ -18,11 +18,14 @@ from bench.recipe import Recipe, find_recipe
 from bench.report.comparisons import Comparison, compare_runs
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
+from bench.sweep_points import TOY_NOTE
 from bench.tables import marks
+from cards.page import clipped
 
 SWEEP, LOSSLESS = "sweep.json", "lossless.json"
 TOY_TARGET = "toy-target"
-TOY_NOTE = "toy model: shows the machinery, not a result"
+SYNTHETIC_PROMPTS = "synthetic prompts: random tokens, whose acceptance and speed are not those of real text"
+SYNTHETIC_ACCEPTANCE = "synthetic acceptance: the server made it up"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +156,17 @@ class Results:
     @property
     def banner(self) -> str:
         """What stands above everything else on the page, "" if nothing has to."""
-        notes = [run.note for run in self.runs if run.note]
-        said = [f"{note[0].upper()}{note[1:].rstrip('.')}." for note in dict.fromkeys(notes)]
-        if any(run.summary["synthetic_prompts"] for run in self.runs):
-            said.append("Synthetic prompts: random tokens, whose acceptance and speed are not those of real text.")
-        if any(run.summary.get("synthetic_acceptance") for run in self.runs):
-            said.append("Synthetic acceptance: the server made it up.")
-        return " ".join(said)
+        noted = {run.note: [other for other in self.runs if other.note == run.note] for run in self.runs if run.note}
+        prompts = [run for run in self.runs if run.summary["synthetic_prompts"]]
+        acceptance = [run for run in self.runs if run.summary.get("synthetic_acceptance")]
+        noted |= {SYNTHETIC_PROMPTS: prompts, SYNTHETIC_ACCEPTANCE: acceptance}
+        return " ".join(self._said(note, runs) for note, runs in noted.items() if runs)
+
+    def _said(self, note: str, runs: Sequence[Run]) -> str:
+        """Return a note as a sentence, with the names of its runs where it does not hold for all."""
+        sentence = f"{note[0].upper()}{note[1:].rstrip('.')}"
+        names = ", ".join(clipped(run.name, 40) for run in runs[:6]) + (" and more" if len(runs) > 6 else "")
+        return f"{sentence}." if len(runs) == len(self.runs) else f"{sentence} (holds for {names})."
 
     def experiment(self, name: str) -> tuple[Sweep, ...]:
         """Return the sweeps that are runs of a shipped experiment."""

@@ -27,7 +27,7 @@ AGGREGATIONS = (
 Kind = Literal["none", "strict_greedy", "sampling", "token_tree", ""]
 
 KINDS: Mapping[Kind, tuple[str, str]] = {
-    "none": ("no drafting", "one token a step: what the others are compared with"),
+    "none": ("no drafting", "one token a step, the baseline of the others"),
     "strict_greedy": ("strict greedy verification", "a draft is kept only if it is the target's own first choice"),
     "sampling": (
         "verification by speculative sampling",
@@ -68,16 +68,40 @@ def number(value: float | str | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}" if abs(value) >= 100 else f"{value:.3f}"
 
 
+def bounds(interval: Mapping[str, Any]) -> str:
+    """Return the bounds of an interval that has them, never broken over two lines."""
+    return f"[{number(interval['low'])},\u00a0{number(interval['high'])}]"
+
+
 def with_interval(value: float | None, interval: Mapping[str, Any] | None) -> str:
     """Return a value with its interval, or the value alone where there is none."""
     if value is None or interval is None or interval.get("low") is None:
         return number(value)
-    return f"{number(value)} [{number(interval['low'])}, {number(interval['high'])}]"
+    return f"{number(value)} {bounds(interval)}"
 
 
 def paragraph(words: str, style: str = "") -> Markup:
     """Return a paragraph that stands between other pieces of a section."""
     return Markup('<p class="{}">{}</p>').format(style, visible(words))
+
+
+def small_print(lines: Sequence[str]) -> Markup:
+    """Return lines in small print, one under the other: what the words and figures of a section mean."""
+    items = Markup("").join(Markup("<li>{}</li>").format(visible(line)) for line in lines)
+    return Markup('<ul class="small">{}</ul>').format(items)
+
+
+def folded(summary: str, piece: Markup) -> Markup:
+    """Return a piece behind a line that unfolds it; in print it is unfolded."""
+    return Markup("<details><summary>{}</summary>{}</details>").format(visible(summary), piece)
+
+
+def times(ratio: Mapping[str, Any] | None) -> str | None:
+    """Return a speed-up with its interval, "1.87x [1.83, 1.91]"; None for none."""
+    if ratio is None:
+        return None
+    within = f" [{ratio['low']:.2f},\u00a0{ratio['high']:.2f}]" if ratio["low"] is not None else ""
+    return f"{ratio['value']:.2f}x{within}"
 
 
 def in_rows(charts: Sequence[Markup]) -> Markup:

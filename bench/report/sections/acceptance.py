@@ -12,7 +12,7 @@ from bench.report.charts import Caption, Estimate, Line, Point, interval_chart, 
 from bench.report.results import Results, Run, all_marks
 from bench.report.sections.comparison import estimate
 from bench.report.sections.headline import published_of, same_rows
-from bench.report.words import definition, in_rows, listed, with_interval
+from bench.report.words import definition, folded, in_rows, listed, with_interval
 from cards.page import Section, Table, clipped, render_table
 
 _CATEGORY_HEAD = (
@@ -59,7 +59,7 @@ def by_category(results: Results) -> Section | None:
     if not runs:
         return None
     charts = in_rows([_category_chart(group) for group in in_charts(told)])
-    tables = [render_table(_category_table(run)) for run in runs]
+    tables = [folded(f"{clipped(run.title, 80)}: figures by category", _category_table(run)) for run in runs]
     missing = [run.name for run in runs if run.speculative and run not in told]
     words = [f"Nothing tells the acceptance of {listed(missing)}."] if missing else []
     return Section("Acceptance by category", words, pieces=[*([charts] if charts else []), *tables])
@@ -91,14 +91,14 @@ def _category_estimate(table: Mapping[str, Any] | None) -> Estimate | None:
     return estimate(_length(table)["request_mean_interval"])
 
 
-def _category_table(run: Run) -> Table:
+def _category_table(run: Run) -> Markup:
     published = [p for p in published_of(run) if p.acceptance_length]
     extra = [f"published, {'same' if same_rows(run, p) else 'other'} rows ({p.source})" for p in published]
     rows = [
         [*_category_row(name, table), *(p.acceptance_length.get(name) for p in published)]
         for name, table in _categories(run).items()
     ]
-    return Table((*_CATEGORY_HEAD, *extra), rows, f"{clipped(run.title, 80)}, by category.")
+    return render_table(Table((*_CATEGORY_HEAD, *extra), rows))
 
 
 def _category_row(name: str, table: Mapping[str, Any]) -> list[Any]:
@@ -131,12 +131,15 @@ def by_position(results: Results) -> Section | None:
         "AR_i = S_i / S_(i-1): steps that kept at least i drafts, over those that kept i - 1; pooled over all steps."
     )
     charts = [_position_chart(group, "acceptance_rates", "AR_i", words) for group in in_charts(runs)]
-    told = [run for run in runs if _rates(run, "drafted_acceptance_rates")]
+    # Where every step drafts to the full, the two are the same, and one picture does.
+    differ = [run for run in runs if _rates(run, "drafted_acceptance_rates") != _rates(run, "acceptance_rates")]
+    told = [run for run in differ if _rates(run, "drafted_acceptance_rates")]
     words = "As AR_i, among the steps that had drafted at least i tokens: what the drafter is worth where it drafts."
     charts += [_position_chart(group, "drafted_acceptance_rates", "AR_i_drafted", words) for group in in_charts(told)]
     head = ("run", "position i", "AR_i", "AR_i_drafted", "steps that kept i drafts", "of all steps")
     table = Table(head, [row for run in runs for row in _position_rows(run)])
-    return Section("Acceptance by position", pieces=[in_rows(charts), render_table(table)])
+    table_piece = folded("Figures by position", render_table(table))
+    return Section("Acceptance by position", pieces=[in_rows(charts), table_piece])
 
 
 def _rates(run: Run, name: str) -> Sequence[float | None]:

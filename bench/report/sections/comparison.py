@@ -7,19 +7,23 @@ from typing import Any
 
 from markupsafe import Markup
 
+from bench.report.axes import SERIES
 from bench.report.charts import Caption, Estimate, interval_chart
 from bench.report.comparisons import Comparison
 from bench.report.results import Results, all_marks
-from bench.report.words import definition, in_rows, paragraph, with_interval
+from bench.report.words import KINDS, definition, folded, in_rows, kind_of, paragraph, small_print, times
 from cards.page import Section, Table, clipped, render_table
 
-_HEAD = ("against the baseline", "pairs", "speed-up of user_tps", "geometric mean", "of output_tps", "analytic", "gap")
-_MEANING = (
-    "Speed-ups are ratios over conversations that both runs answered: the mean over categories of the run's user_tps, "
-    "over the same of its baseline; beside it the geometric mean of the pairs' ratios. Of output_tps: the ratio of the "
-    "two runs' throughputs. Analytic: t_ar x tokens a step / t_sd, from the step latencies of both; gap: analytic over "
-    "measured, less 1. Above 1 the run is faster. "
+_HEAD = ("category", "pairs", "speed-up of user_tps", "geometric mean", "of output_tps", "analytic", "gap")
+_SPEED_UP = (
+    "Speed-up: over conversations that both runs answered, the mean over categories of the run's user_tps, over the "
+    "same of its baseline; above 1 the run is faster. Geometric mean: of the pairs' ratios. In brackets: 95 % interval."
 )
+_ANALYTIC = (
+    "Of output_tps: ratio of the two runs' throughputs. Analytic: t_ar x tokens a step / t_sd, from the step latencies "
+    "of both runs. Gap: analytic over measured speed-up, less 1."
+)
+ALL = "(all)"
 
 
 def comparison(results: Results) -> Section | None:
@@ -28,31 +32,47 @@ def comparison(results: Results) -> Section | None:
     if not found:
         return None
     done = [c for c in found if c.result is not None]
-    pieces = [paragraph(_MEANING + definition("user_tps"))] if done else []
-    pieces.append(in_rows([_chart(c) for c in done]))
-    pieces += [render_table(_table(c)) for c in done]
-    pieces += [
-        paragraph(f"{clipped(c.run.title, 80)} is not compared: {clipped(c.refused, 400)}.")
-        for c in found
-        if c.result is None
-    ]
+    pieces = [paragraph(f"{_against(c)} is refused: {clipped(c.refused, 400)}.") for c in found if c.result is None]
+    pieces.append(in_rows([_chart(group) for group in _grouped(done)]))
+    pieces += [folded(f"{_against(c)}, by category", render_table(_table(c))) for c in done]
+    pieces += [small_print((_SPEED_UP, _ANALYTIC, definition("user_tps")))] if done else []
     return Section("Comparison", pieces=[piece for piece in pieces if piece])
 
 
-def _chart(c: Comparison) -> Markup:
-    assert c.result is not None
-    by = {name: line["user_tps"]["ratio"] for name, line in c.result["by"].items() if line["user_tps"]}
-    whole = c.speed_up
-    groups = [*by, *(["(all)"] if whole else [])]
-    estimates = [estimate(ratio) for ratio in [*by.values(), *([whole] if whole else [])]]
+def _against(c: Comparison) -> str:
+    return f"{clipped(c.run.title, 80)} against {clipped(c.baseline.title, 80)}"
+
+
+def _grouped(comparisons: Sequence[Comparison]) -> list[Sequence[Comparison]]:
+    """Return the comparisons of each chart: one baseline, one kind of verification, as many as can be told apart."""
+    groups = dict[tuple[str, str], list[Comparison]]()
+    for c in comparisons:
+        groups.setdefault((c.baseline.name, kind_of(c.run)), []).append(c)
+    return [group[i : i + SERIES] for group in groups.values() for i in range(0, len(group), SERIES)]
+
+
+def _chart(comparisons: Sequence[Comparison]) -> Markup:
+    lines = [_by_category(c) for c in comparisons]
+    groups = list(dict.fromkeys([*sorted({name for line in lines for name in line} - {ALL}), ALL]))
+    series = {
+        c.run.name: [estimate(line[name]) if name in line else None for name in groups]
+        for c, line in zip(comparisons, lines, strict=True)
+    }
+    first = comparisons[0]
     caption = Caption(
-        f"Speed-up of {clipped(c.run.name, 40)} over {clipped(c.baseline.name, 40)}",
-        "ratio of user_tps; 1 = as fast as the baseline",
-        "category",
-        "With 95 % intervals over pairs; no interval where a category has fewer than eight.",
-        all_marks((c.run, c.baseline)),
+        f"Speed-up over {clipped(first.baseline.name, 40)}: {KINDS[kind_of(first.run)][0]}",
+        "user_tps over the baseline's",
+        "",
+        "With 95 % intervals over pairs; none where a category has fewer than eight. Dotted: as fast as the baseline.",
+        all_marks([run for c in comparisons for run in (c.run, c.baseline)]),
     )
-    return interval_chart(caption, groups, {c.run.name: estimates}, reference=1.0)
+    return interval_chart(caption, groups, series, reference=1.0)
+
+
+def _by_category(c: Comparison) -> dict[str, Any]:
+    by = c.result["by"] if c.result is not None else {}
+    found = {name: line["user_tps"]["ratio"] for name, line in by.items() if line["user_tps"]}
+    return found | ({ALL: c.speed_up} if c.speed_up else {})
 
 
 def estimate(interval: Any) -> Estimate:
@@ -61,20 +81,19 @@ def estimate(interval: Any) -> Estimate:
 
 
 def _table(c: Comparison) -> Table:
-    assert c.result is not None
-    rows = [_cells("(all)", c.result["speed_up"])]
-    rows += [_cells(clipped(name, 60), line) for name, line in c.result["by"].items()]
-    return Table(_HEAD, rows, f"{clipped(c.run.title, 80)} against {clipped(c.baseline.title, 80)}.")
+    result = c.result or {"speed_up": {}, "by": {}}
+    rows = [_cells(ALL, result["speed_up"])]
+    rows += [_cells(clipped(name, 60), line) for name, line in result["by"].items()]
+    return Table(_HEAD, rows)
 
 
 def _cells(name: str, line: Any) -> Sequence[Any]:
     user = line["user_tps"]
-    ratio, mean = (user["ratio"], user["geometric_mean_ratio"]) if user else (None, None)
     return (
         name,
         user["pairs"] if user else 0,
-        with_interval(ratio["value"], ratio) if ratio else None,
-        with_interval(mean["value"], mean) if mean else None,
+        times(user["ratio"]) if user else None,
+        times(user["geometric_mean_ratio"]) if user else None,
         line["output_tps"],
         line["analytic"],
         None if line["analytic_gap"] is None else f"{line['analytic_gap']:+.1%}",

@@ -7,30 +7,36 @@ from typing import Any
 
 from bench.recipe import Published
 from bench.report.results import Results, Run
-from bench.report.words import KINDS, Kind, definition, kind_of, number, with_interval
+from bench.report.words import KINDS, Kind, definition, kind_of, number, small_print, times, with_interval
 from cards.page import Section, Table, clipped
 
 _HEAD = (
     "run",
+    "acceptance_length, tokens/step",
+    "speed-up of user_tps",
+    "output against no drafts",
+    "user_tps p50, tokens/s",
+    "output_tps, tokens/s",
     "draft length",
     "temperature",
     "streams",
-    "acceptance_length, tokens/step",
-    "user_tps p50, tokens/s",
-    "output_tps, tokens/s",
-    "speed-up of user_tps",
-    "same output as without drafts",
     "published elsewhere",
 )
 _NO_RANKING = (
-    "A table for each kind of verification. Methods of different kinds promise different outputs, some the target's "
-    "own choices, some its distribution, so their speeds are not ranked against one another; rows stand in the order "
-    "in which they were given."
+    "One table for each kind of verification. Methods of different kinds promise different outputs, some the target's "
+    "own choices, some its distribution: their speeds are not ranked against one another. Rows stand in the order in "
+    "which they were given."
 )
-_LEGEND = (
-    "Values in brackets are 95 % intervals; the unit is the conversation, for figures of a whole run the repeat. A "
-    "dash or n/a means not measured, never zero. {length} {user} {output} Speed-up: user_tps over the baseline's, "
-    "paired by conversation."
+_IN_BRACKETS = (
+    "In brackets: 95 % intervals over conversations; for output_tps, a figure of the whole run, over repeats. A dash "
+    "means not measured, never zero."
+)
+_SMALL_PRINT = (
+    _IN_BRACKETS,
+    definition("acceptance_length", "mean over categories of the mean over conversations"),
+    definition("user_tps", "median over requests"),
+    definition("output_tps", "mean over repeats"),
+    "Speed-up: user_tps over the baseline's, mean over categories, paired by conversation; see Comparison.",
 )
 
 
@@ -45,15 +51,8 @@ def headline(results: Results) -> Section | None:
         rows = [_row(run, speed_ups.get(run), kind) for run in shown if kind_of(run) == kind]
         if rows:
             tables.append(Table(_HEAD, rows, f"{name[0].upper()}{name[1:]}: {meaning}."))
-    words = [_NO_RANKING] if len(tables) > 1 else []
-    words.append(
-        _LEGEND.format(
-            length=definition("acceptance_length", "mean over categories of the mean over conversations"),
-            user=definition("user_tps", "median over requests"),
-            output=definition("output_tps", "mean over repeats"),
-        )
-    )
-    return Section("Figures", words, tables)
+    words = (_NO_RANKING,) if len(tables) > 1 else ()
+    return Section("Figures", words, tables, (small_print(_SMALL_PRINT),))
 
 
 def _none_shown(results: Results) -> str:
@@ -65,14 +64,14 @@ def _row(run: Run, speed_up: Any, kind: Kind) -> Sequence[Any]:
     length = overall["headline"]["acceptance_length"]
     return (
         clipped(run.title, 80),
+        with_interval(length["value"], length["interval"]) if run.speculative else None,
+        times(speed_up),
+        verdict(run) if kind != "none" else None,
+        overall["figures"]["user_tps"]["p50"],
+        with_interval(output["value"], output["interval"]),
         run.config["engine"]["draft_length"],
         run.config["sampling"]["temperature"],
         _streams(run),
-        with_interval(length["value"], length["interval"]) if run.speculative else None,
-        overall["figures"]["user_tps"]["p50"],
-        with_interval(output["value"], output["interval"]),
-        with_interval(speed_up["value"], speed_up) + "x" if speed_up else None,
-        verdict(run) if kind != "none" else None,
         published_cell(run),
     )
 

@@ -20,6 +20,7 @@ MAX_COLUMNS = 4
 """Runs beside one another; the settings of more are listed one under the other."""
 
 _SECRET = re.compile(r"(?i)(key|token|secret|password|authorization)")
+_DIGEST = re.compile(r"[0-9a-f]{40,64}")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+@(?P<revision>[\w.-]+)")
 
 
@@ -67,6 +68,10 @@ def _engine(run: Run, key: str) -> Any:
     return run.config["engine"].get(key)
 
 
+def _in_words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {as_json(value)}" for name, value in settings.items() if value not in (None, ""))
+
+
 _SETTINGS: Mapping[str, Callable[[Run], Any]] = {
     "run": lambda run: run.config["name"],
     "digest of the configuration": lambda run: run.described["digest"],
@@ -98,9 +103,9 @@ _SETTINGS: Mapping[str, Callable[[Run], Any]] = {
     "prompts sha256": lambda run: run.described.get("prompts_sha256"),
     "chat format sha256": lambda run: run.described.get("chat_format_sha256"),
     "evidence of acceptance": lambda run: run.summary["evidence"]["source"],
-    "sampling": lambda run: as_json(run.config["sampling"]),
-    "load": lambda run: as_json({k: v for k, v in run.config["load"].items() if v not in (None, "")}),
-    "client": lambda run: as_json(run.config["client"]),
+    "sampling": lambda run: _in_words(run.config["sampling"]),
+    "load": lambda run: _in_words(run.config["load"]),
+    "client": lambda run: _in_words(run.config["client"]),
     "Python": lambda run: run.described["host"]["python"],
     "packages": lambda run: ", ".join(f"{k} {v}" for k, v in run.described["host"]["packages"].items() if v),
     "date, UTC": _date,
@@ -122,8 +127,11 @@ def provenance(results: Results) -> Section | None:
     return Section("Provenance", words, tables)
 
 
-def _cell(value: Any) -> str | None:
-    return None if value in (None, "") else clipped(str(value), 600)
+def _cell(value: Any) -> str | Markup | None:
+    if value in (None, ""):
+        return None
+    text = str(value)
+    return Markup('<span class="hash">{}</span>').format(text) if _DIGEST.fullmatch(text) else clipped(text, 600)
 
 
 def _apart(runs: Sequence[Run], apart: Mapping[str, Sequence[str | None]]) -> Table:

@@ -14,7 +14,7 @@ from bench.report.charts import Caption, histogram, timeline
 from bench.report.results import Results, Run, all_marks
 from bench.report.sections.acceptance import detailed, in_charts, of_sweeps
 from bench.report.streams import active_streams
-from bench.report.words import definition, in_rows, named, with_interval
+from bench.report.words import definition, folded, in_rows, named, with_interval
 from cards.page import Section, Table, clipped, render_table
 
 _ORDER = ("mean", "p50", "p90", "p99", "n")
@@ -34,10 +34,15 @@ def latency(results: Results) -> Section | None:
         if run.summary["run"][f.name]["value"] is not None
     ]
     tables = [
-        Table(("run", "figure", *_ORDER), samples, "Latencies, and what one user sees."),
-        Table(("run", "figure", "mean over repeats, with its interval", "by repeat"), whole, "Of the whole run."),
+        ("Latencies, and what one user sees", Table(("run", "figure", *_ORDER), samples)),
+        (
+            "Figures of the whole run",
+            Table(("run", "figure", "mean over repeats, with its interval", "by repeat"), whole),
+        ),
     ]
-    return Section("Latency and throughput", pieces=[charts, *(render_table(t) for t in tables if t.rows)])
+    return Section(
+        "Latency and throughput", pieces=[charts, *(folded(f, render_table(t)) for f, t in tables if t.rows)]
+    )
 
 
 def _sample(run: Run, name: str) -> list[Any]:

@@ -11,7 +11,7 @@ from bench.report.axes import SERIES
 from bench.report.charts import Caption, Line, Point, line_chart
 from bench.report.pareto import Spot, along, non_dominated
 from bench.report.results import Results, Run, Sweep, all_marks
-from bench.report.words import KINDS, Kind, definition, in_rows, kind_of, named, with_interval
+from bench.report.words import KINDS, Kind, definition, in_rows, kind_of, named, small_print, times, with_interval
 from cards.page import Section, Table, clipped, render_table
 
 Key = tuple[str, str, float, Kind]
@@ -44,8 +44,10 @@ def throughput(results: Results) -> Section | None:
     tables = [render_table(_table(sweep, results)) for sweep in results.sweeps]
     if not any(charts) and not tables:
         return None
-    words = (_WORDS, definition("user_tps", "median over requests")) if any(charts) else ()
-    return Section("Throughput against latency", words, pieces=[in_rows(charts), *tables])
+    pieces = [in_rows(charts), *tables]
+    if any(charts):
+        pieces.append(small_print((_WORDS, definition("user_tps", "median over requests"))))
+    return Section("Throughput against latency", pieces=[piece for piece in pieces if piece])
 
 
 def _grouped(results: Results) -> dict[Key, list[Run]]:
@@ -144,6 +146,6 @@ def _row(run: Run, speed_up: Mapping[str, Any] | None) -> list[Any]:
         whole["output_tps_per_gpu"]["value"],
         with_interval(length["value"], length["interval"]) if run.speculative else None,
         overall["figures"]["step_latency_s"]["mean"],
-        with_interval(speed_up["value"], speed_up) + "x" if speed_up else None,
+        times(speed_up),
         "finished",
     ]

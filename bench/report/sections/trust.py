@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.report.results import Results, Run, as_json
+from markupsafe import Markup
+
+from bench.report.results import Results, Run
 from bench.report.sections.headline import verdict
-from bench.report.words import listed
+from bench.report.words import folded, listed
 from bench.self_audit import (
     LOOP_TIMER_S,
     MAX_DISPATCH_S,
@@ -15,12 +17,15 @@ from bench.self_audit import (
     MAX_LOOP_LAG_SHARE_OF_STEP,
     MAX_MERGED_SHARE,
 )
-from cards.page import Section, Table, clipped
+from cards.page import Section, Table, clipped, render_table
+
+MAX_DIFFERENCES = 50
+"""Conversations of a run whose outputs differ that are listed; lossless.json holds them all."""
 
 _LOSSLESS = (
     "Speculative decoding must not change what the model says. At temperature 0 the outputs are compared with those of "
     "the same server without drafts, token by token; above 0 the distribution of the second token is. "
-    "`speedbench bench lossless` does this; speed without its verdict says nothing of quality."
+    "speedbench bench lossless does this; speed without its verdict says nothing of quality."
 )
 _AUDIT = (
     "A client that lags measures itself. A result is not valid if the dispatch lag's p99 is above max({dispatch:g} ms, "
@@ -63,20 +68,47 @@ def losslessness(results: Results) -> Section | None:
     if not runs:
         return None
     rows = [[clipped(run.title, 80), verdict(run), *_rests_on(run)] for run in runs]
-    return Section("Losslessness", (_LOSSLESS,), (Table(("run", "verdict", "temperature 0", "temperature 1"), rows),))
+    table = Table(("run", "verdict", "at temperature 0", "above it"), rows)
+    return Section("Losslessness", (_LOSSLESS,), (table,), [piece for run in runs if (piece := _differences(run))])
 
 
 def _rests_on(run: Run) -> Sequence[str | None]:
-    return [_in_words(run.lossless.get(key)) if run.lossless is not None else None for key in ("t0", "t1")]
+    return [None if run.lossless is None else _part(run.lossless.get(part)) for part in ("t0", "t1")]
 
 
-def _in_words(value: Any) -> str | None:
-    """Return a table of the verdict as words: its short values only, for the lists are in the file."""
-    if not isinstance(value, Mapping):
-        return None if value is None else clipped(as_json(value))
-    told = [f"{key} {as_json(v)}" for key, v in value.items() if not isinstance(v, (Mapping, list))]
-    told += [f"{key}: {len(v)}" for key, v in value.items() if isinstance(v, (Mapping, list))]
-    return clipped(", ".join(told), 300)
+def _part(found: Mapping[str, Any] | None) -> str | None:
+    """Return verdict and reason of one part, and how much was compared."""
+    if not found:
+        return None
+    words = f"{found['verdict']}: {found['reason']}"
+    if found.get("conversations"):
+        words += f", {found.get('output_tokens', 0):,} tokens compared by {found.get('by')}"
+    return clipped(words, 300)
+
+
+def _differences(run: Run) -> Markup | None:
+    """Return where greedy outputs part, folded; None where none does."""
+    found = ((run.lossless or {}).get("t0") or {}).get("differences") or []
+    if not found:
+        return None
+    head = ("conversation", "repeat", "turn", "position", "plain", "speculative")
+    rows = [
+        [
+            clipped(d["conversation_id"], 60),
+            d["repeat"],
+            d["turn"],
+            d["position"],
+            _token(d, "plain"),
+            _token(d, "speculative"),
+        ]
+        for d in found[:MAX_DIFFERENCES]
+    ]
+    named = f"{clipped(run.title, 80)}: where outputs part, {len(rows)} of {len(found)} conversations"
+    return folded(named, render_table(Table(head, rows)))
+
+
+def _token(difference: Mapping[str, Any], side: str) -> str:
+    return "(ended)" if difference[side] is None else clipped(str(difference[side]), 20)
 
 
 def failures(results: Results) -> Section | None:
