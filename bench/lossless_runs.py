@@ -21,7 +21,7 @@ from bench.split import Conversation, load_split
 
 LOSSLESS = "lossless.json"
 SAMPLES = 2_000
-PROMPTS = 4
+PROMPTS = 2
 
 LIKE = (
     "split.sha256",

@@ -19,7 +19,7 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--sampled", nargs=2, type=FOLDER, help="Two further runs, sampled where the first two are greedy.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of the runs of two CONFIG files.")
 @click.option("--samples", default=2_000, show_default=True, help="Requests of each sampled run; 0: greedy only.")
-@click.option("--prompts", default=4, show_default=True, help="Rows that these are copies of.")
+@click.option("--prompts", default=2, show_default=True, help="Rows that these are copies of.")
 @click.option("--alpha", default=0.001, show_default=True, help="False alarm rate of the test of sampled outputs.")
 @click.option(
     "--fail-on", multiple=True, type=click.Choice(["differs", "not-shown"]), help="Exit with 3 if this is the verdict."

@@ -1,0 +1,38 @@
+"""Whether real engines keep their outputs under speculation, judged by `bench lossless` over finished runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.lossless_runs import judge_runs
+from bench.recipe import find_recipe
+from tests.engines.lab import ENGINES, PROMPTS, SAMPLES, TEXTS, EngineName, Lab, Mode
+
+MODES: tuple[Mode, ...] = ("draft", "ngram")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_greedy_output_with_drafts_is_the_output_without(lab: Lab, engine: EngineName, mode: Mode) -> None:
+    found = judge_runs(lab.ran(engine, "plain").greedy, lab.ran(engine, mode).greedy)["t0"]
+    assert found["differences"] == []
+    assert (found["verdict"], found["equal"], found["by"]) == ("equal", len(TEXTS), "token_ids")
+    assert found["speculation"]["requests"] == len(TEXTS) or mode == "ngram"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("engine", ["llamacpp", "transformers"])
+def test_lossless_engines_are_not_flagged_when_sampled(lab: Lab, engine: EngineName, mode: Mode) -> None:
+    found = judge_runs(lab.ran(engine, "plain").sampled, lab.ran(engine, mode).sampled)["t1"]
+    assert found["verdict"] == "equal", found
+    assert (found["n"], found["strata"]) == ((SAMPLES, SAMPLES), PROMPTS)
+    assert found["smallest_tv_found"] < 0.15
+
+
+def test_the_fault_of_vllms_cpu_sampler_is_found(lab: Lab) -> None:
+    # vllm-project/vllm#55005: without triton-cpu the rejection sampler reads temperatures from memory that nobody
+    # wrote. Once a pinned version draws rightly, this test fails: then vLLM joins the engines of the test above.
+    found = judge_runs(lab.ran("vllm", "plain").sampled, lab.ran("vllm", "draft").sampled)
+    assert (found["verdict"], found["t1"]["verdict"]) == ("differs", "differs")
+    assert found["t1"]["tv"] > 2 * found["t1"]["tv_if_equal"]
+    assert "temperature above 0" in find_recipe("toy-vllm-draft").untested, "users are told by the recipe"
