@@ -1,0 +1,258 @@
+"""The recipe of the toy pair: `python -m bench.toy.train --out DIR` (extra `[hf]`, about six CPU minutes, one thread).
+
+The target is trained on text and chats by cross-entropy, first at a constant learning rate, then, with more chats and
+with rows of up to 8,192 tokens, down to almost none. The drafter is distilled from it: cross-entropy and the divergence
+from the target's distribution (Hinton et al., 2015), on the second stage's mixture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.toy.card import KINDS, CorpusFacts, Made, ModelFacts, render_card
+from bench.toy.corpus import Corpus, read_corpus, texts_for_tokenizer
+from bench.toy.files import CONFIG, WEIGHTS
+from bench.toy.rows import Drawer, Encoded, Mixture, encode_corpus
+from bench.toy.vocabulary import BOS_ID, EOS_ID, POSITIONS, SIZE, train_tokenizer, write_tokenizer
+from bench.toy.weights import weights_bytes
+
+SEED = 7
+HEAD_DIM = 32
+SHORT, BATCH = 256, 4
+"""Most rows have 256 tokens, four a step."""
+TEXT = Mixture(
+    code=0.40, manual=0.10, prose=0.15, chat=0.35, chats={"code": 0.3, "manual": 0.2, "prose": 0.2, "dialogue": 0.3}
+)
+CHATS = Mixture(
+    code=0.25, manual=0.05, prose=0.15, chat=0.55, chats={"code": 0.25, "manual": 0.15, "prose": 0.2, "dialogue": 0.4}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Size of a Llama: width, width of the feed-forward layer, and layers."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stretch of training: steps, how the learning rate goes, and every how many steps a row is long.
+
+    Attributes
+    ----------
+    learning_rate, final_learning_rate
+        At the first and at the last step, straight in between; after `warmup_steps` from zero.
+    every_2k, every_8k
+        One step in so many is a single row of 2,048, or of 8,192 tokens; 0 for none.
+    divergence
+        Share of the loss that is the divergence from the teacher.
+    """
+
+    mixture: Mixture
+    steps: int
+    learning_rate: float
+    final_learning_rate: float
+    seed: int
+    warmup_steps: int = 0
+    every_2k: int = 0
+    every_8k: int = 0
+    divergence: float = 0.0
+
+
+TARGET, DRAFT = Shape(128, 320, 3), Shape(64, 160, 1)
+TARGET_STAGES = (
+    Stage(TEXT, 1000, 4e-3, 4e-3, seed=1, warmup_steps=50),
+    Stage(CHATS, 400, 4e-3, 1e-4, seed=2, every_2k=5, every_8k=60),
+)
+DRAFT_STAGES = (Stage(CHATS, 900, 6e-3, 1e-4, seed=3, warmup_steps=50, every_2k=10, every_8k=100, divergence=0.7),)
+
+
+def model_config(shape: Shape) -> dict[str, Any]:
+    """Return the `config.json` of a model: the weights are stored as float16 and loaded as float32."""
+    heads = shape.hidden_size // HEAD_DIM
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": SIZE,
+        **asdict(shape),
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "head_dim": HEAD_DIM,
+        "max_position_embeddings": POSITIONS,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "rms_norm_eps": 1e-5,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": True,
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+        "pad_token_id": EOS_ID,
+        "initializer_range": 0.02,
+        "dtype": "float32",
+    }
+
+
+def build(shape: Shape, seed: int) -> Any:
+    """Return an untrained model."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(LlamaConfig(**model_config(shape), attn_implementation="sdpa"))
+
+
+def _lengths(stage: Stage) -> Iterator[tuple[int, int]]:
+    """Yield how many rows of what length each step of a stage takes."""
+    for step in range(stage.steps):
+        if stage.every_8k and step % stage.every_8k == stage.every_8k - 1:
+            yield 1, POSITIONS - 1
+        elif stage.every_2k and step % stage.every_2k == 0:
+            yield 1, 2048
+        else:
+            yield BATCH, SHORT
+
+
+def _learning_rate(stage: Stage, step: int) -> float:
+    warm = min(1.0, (step + 1) / stage.warmup_steps) if stage.warmup_steps else 1.0
+    done = step / stage.steps
+    return warm * (stage.learning_rate + done * (stage.final_learning_rate - stage.learning_rate))
+
+
+def train(model: Any, stage: Stage, encoded: Encoded, teacher: Any = None) -> None:
+    """Train a model in place for one stage."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.02)
+    model.train()
+    drawer = Drawer(encoded, stage.mixture, stage.seed)
+    for step, (count, length) in enumerate(_lengths(stage)):
+        rows = torch.from_numpy(drawer.rows(count, length))
+        for group in optimizer.param_groups:
+            group["lr"] = _learning_rate(stage, step)
+        loss = _loss(model, rows, teacher, stage.divergence)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % 100 == 99:
+            click.echo(f"step {step + 1}\tloss {loss.item():.3f}\tcpu_s {time.process_time():.0f}")
+    model.eval()
+
+
+def _loss(model: Any, rows: Any, teacher: Any, divergence: float) -> Any:
+    """Return the mean cross-entropy, mixed with KL(teacher || model) where there is a teacher; nat/token."""
+    import torch
+    from torch.nn import functional
+
+    logits = model(rows[:, :-1]).logits.flatten(0, 1)
+    loss = functional.cross_entropy(logits, rows[:, 1:].flatten())
+    if teacher is None:
+        return loss
+    with torch.no_grad():
+        wanted = functional.log_softmax(teacher(rows[:, :-1]).logits.flatten(0, 1), -1)
+    apart = functional.kl_div(functional.log_softmax(logits, -1), wanted, log_target=True, reduction="batchmean")
+    return (1 - divergence) * loss + divergence * apart
+
+
+def held_out_loss(model: Any, encoded: Encoded, kind: str, *, count: int = 16, length: int = SHORT) -> float:
+    """Return the cross-entropy of held-out rows of one kind, nat/token."""
+    import torch
+
+    parts = dict.fromkeys(KINDS, 0.0) | {kind: 1.0}
+    mixture = Mixture(**parts, chats=CHATS.chats)
+    rows = torch.from_numpy(Drawer(encoded, mixture, SEED).rows(count, length))
+    with torch.no_grad():
+        return float(_loss(model, rows, None, 0.0))
+
+
+def round_to_float16(model: Any) -> None:
+    """Give every weight the value that is stored."""
+    import torch
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.half().float())
+
+
+def write_model(model: Any, shape: Shape, folder: Path) -> None:
+    """Write config and weights; the tied output matrix is not stored twice."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(json.dumps(model_config(shape), indent=2) + "\n", "utf-8")
+    tensors = {name: p.detach().numpy() for name, p in model.named_parameters()}
+    (folder / WEIGHTS).write_bytes(weights_bytes(tensors))
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for target/, draft/ and tokenizer.")
+def main(out: Path) -> None:
+    """Train the toy pair and write it to --out."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    out.mkdir(parents=True, exist_ok=True)
+    corpus = read_corpus(SEED)
+    tokenizer = train_tokenizer(texts_for_tokenizer(corpus))
+    write_tokenizer(tokenizer, out)
+    encoded, unseen = (encode_corpus(corpus, tokenizer, held_out=held_out) for held_out in (False, True))
+    click.echo(f"tokens\t{ {kind: len(ids) for kind, ids in encoded.streams.items()} }")
+    target, draft = build(TARGET, SEED), build(DRAFT, SEED)
+    for stage in TARGET_STAGES:
+        train(target, stage, encoded)
+    round_to_float16(target)
+    for stage in DRAFT_STAGES:
+        train(draft, stage, encoded, target)
+    round_to_float16(draft)
+    facts = [
+        _written("target", target, TARGET, TARGET_STAGES, out, unseen),
+        _written("draft", draft, DRAFT, DRAFT_STAGES, out, unseen),
+    ]
+    card = render_card(facts, _corpus_facts(corpus), Made(_versions(), time.process_time()))
+    (out / "MODEL_CARD.md").write_text(card, "utf-8")
+
+
+def _written(name: str, model: Any, shape: Shape, stages: Sequence[Stage], out: Path, unseen: Encoded) -> ModelFacts:
+    """Write a model and return what there is to say of it."""
+    write_model(model, shape, out / name)
+    raw = (out / name / WEIGHTS).read_bytes()
+    facts = ModelFacts(
+        name,
+        f"{shape.num_hidden_layers} x {shape.hidden_size}",
+        model.num_parameters(),
+        len(raw),
+        hashlib.sha256(raw).hexdigest(),
+        sum(stage.steps for stage in stages),
+        sum(length * count for stage in stages for count, length in _lengths(stage)),
+        {kind: held_out_loss(model, unseen, kind) for kind in KINDS},
+    )
+    click.echo(f"{facts.name}\tbytes {facts.num_bytes}\tsha256 {facts.sha256}\t{facts.losses}")
+    return facts
+
+
+def _corpus_facts(corpus: Corpus) -> CorpusFacts:
+    characters = {kind: sum(map(len, getattr(corpus, kind))) for kind in ("code", "manual", "prose")}
+    return CorpusFacts(characters, Counter(chat.kind for chat in corpus.chats))
+
+
+def _versions() -> dict[str, str]:
+    packages = ("torch", "transformers", "tokenizers")
+    return {"Python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+
+
+if __name__ == "__main__":
+    main()
