@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from cards.page import visible
 
-WIDTH = 420
-"""User units across a chart: with 11-unit letters it can be read on a phone of 360 pixels, where it is as wide."""
-LETTER = 6.6
+WIDTH = 380
+"""User units across a chart: with letters of 11.5 it can be read on a phone of 360 pixels, where it is as wide."""
+LETTER = 6.9
 """Width of a letter of the axes, user units, of a wide typeface; a label gets as much room a letter."""
 SERIES = 6
 """Series that a chart can tell apart by colour, dash and mark; a chart of more is drawn in several."""

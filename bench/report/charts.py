@@ -284,8 +284,8 @@ def timeline(
 
 def _figure(caption: Caption, names: Sequence[str], drawing: Markup, height: float, table: Table) -> Markup:
     """Return the figure: title and marks, legend, drawing, definition, and the data to unfold."""
-    badges = Markup("").join(Markup(' <span class="badge">{}</span>').format(mark) for mark in caption.marks)
-    spoken = " ".join([visible(caption.title), *(f"[{mark}]" for mark in caption.marks)])
+    badges = Markup("").join(Markup(' <span class="badge">{}</span>').format(visible(m)) for m in caption.marks)
+    spoken = " ".join([visible(caption.title), *(f"[{visible(m)}]" for m in caption.marks)])
     described = visible(f"{caption.y} by {caption.x}. {caption.definition}")
     return Markup(
         '<figure class="chart"><figcaption>{title}{badges}</figcaption>{legend}'

@@ -74,9 +74,11 @@ def bounds(interval: Mapping[str, Any]) -> str:
 
 
 def with_interval(value: float | None, interval: Mapping[str, Any] | None) -> str:
-    """Return a value with its interval, or the value alone where there is none."""
-    if value is None or interval is None or interval.get("low") is None:
+    """Return a value with its interval, or with the reason why there is none."""
+    if value is None or interval is None:
         return number(value)
+    if interval["low"] is None:
+        return f"{number(value)} ({interval['note']})"
     return f"{number(value)} {bounds(interval)}"
 
 

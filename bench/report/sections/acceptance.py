@@ -108,7 +108,7 @@ def _category_row(name: str, table: Mapping[str, Any]) -> list[Any]:
         counts["conversations"],
         counts["failed"],
         counts["mean_output_tokens"],
-        None if length["request_mean"] is None else _with_reason(length),
+        None if length["request_mean"] is None else _with_interval(length),
         figures["acceptance_rate"]["pooled"],
         figures["ttft_s"]["p50"],
         figures["step_latency_s"]["mean"],
@@ -116,10 +116,8 @@ def _category_row(name: str, table: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _with_reason(length: Mapping[str, Any]) -> str:
-    interval = length["request_mean_interval"]
-    shown = with_interval(length["request_mean"], interval)
-    return shown if interval["low"] is not None else f"{shown} ({interval['note']})"
+def _with_interval(length: Mapping[str, Any]) -> str:
+    return with_interval(length["request_mean"], length["request_mean_interval"])
 
 
 def by_position(results: Results) -> Section | None:
