@@ -183,7 +183,7 @@ def compare_sampled(
     strata = [(_counts(samples[0][p], c), _counts(samples[1][p], c)) for p, c in zip(prompts, cells, strict=True)]
     found = compare_samples(strata, alpha=alpha, seed=seed)
     speculation = _speculation(speculative)
-    reason = _why_untestable(plain, samples, speculation)
+    reason = _why_failed(plain, speculative) or _why_untestable(plain, samples, speculation)
     verdict: Verdict = "not shown"
     if not reason and found is None:
         reason = "too few samples: no prompt gave two tokens often enough"
@@ -214,6 +214,13 @@ def _second_tokens(requests: Sequence[Measured]) -> dict[str, Counter[int]]:
 
 def _counts(drawn: Counter[int], cells: Sequence[int]) -> Counts:
     return np.array([drawn[cell] for cell in cells], np.int64)
+
+
+def _why_failed(plain: Sequence[Measured], speculative: Sequence[Measured]) -> str:
+    for name, requests in (("plain", plain), ("speculative", speculative)):
+        if not any(m.ok for m in requests):
+            return f"{name} run: {requests[0].answer.error if requests else 'nothing was sent'}"
+    return ""
 
 
 def _why_untestable(

@@ -228,12 +228,18 @@ class Composer:
 
     def body(self, prompt: Prompt, key: str) -> bytes:
         """Return the encoded request; `key` keeps the cache of one conversation apart from any other's."""
-        salt = f"{self.salt}-{key}" if self.salt and self.engine.tells.cache_control == "salt" else ""
-        ask = Ask(self.model, self._sampling(prompt, key), prompt.ids, prompt.messages, salt, self.kwargs)
+        sampling, salt = self._sampling(prompt, key), self._cache_salt(key)
+        ask = Ask(self.model, sampling, prompt.ids, prompt.messages, salt, self.kwargs)
         try:
             return encode(self.engine.payload(ask))
         except ValueError as error:
             raise BenchError(f"{self.engine.name}: {error}") from None
+
+    def _cache_salt(self, key: str) -> str:
+        """Return a digest: vLLM takes no salt of more than 128 characters, or with an @ or a slash in it."""
+        if not self.salt or self.engine.tells.cache_control != "salt":
+            return ""
+        return hashlib.sha256(f"{self.salt}-{key}".encode()).hexdigest()[:32]
 
     def _sampling(self, prompt: Prompt, key: str) -> Sampling:
         """Return how one request is sampled: greedy ones all alike, others each with a seed of its own.

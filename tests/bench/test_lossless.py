@@ -171,6 +171,9 @@ def test_what_hides_a_difference_is_no_proof_of_equality():
     assert "one seed" in compare_sampled(copies, copies)["reason"]
     texts = [said(f"a/{n}", text="x", prompt="p") for n in range(40)]
     assert compare_sampled(texts, texts)["reason"] == "the engine tells no token ids"
+    failed = [said(f"a/{n}", prompt="p", error="HTTP 400: no") for n in range(40)]
+    assert compare_sampled(plain, failed)["reason"] == "speculative run: HTTP 400: no"
+    assert compare_sampled([], plain)["reason"] == "plain run: nothing was sent"
 
 
 def test_an_answer_of_one_token_counts_as_one_that_ended():

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -130,6 +131,11 @@ def test_prompts_lie_in_one_file_of_ids(tmp_path):
 def test_each_conversation_has_a_salt_of_its_own():
     speaker = composer(salt="run1")
     prompt = speaker.first(Conversation("q", ("x",)))
-    salts = {json.loads(speaker.body(prompt, key))["cache_salt"] for key in ("q-0", "r-0", "q-1")}
-    assert salts == {"run1-q-0", "run1-r-0", "run1-q-1"}
+    keys = ("q-0", "r-0", "q-1", "org/name@v1\\0-0", "x" * 300)
+    salts = [json.loads(speaker.body(prompt, key))["cache_salt"] for key in keys]
+    assert len(set(salts)) == len(keys)
+    # vLLM refuses a salt of more than 128 characters, or one with an @ or a slash in it.
+    assert all(re.fullmatch(r"[0-9a-f]{32}", salt) for salt in salts)
+    other = json.loads(composer(salt="run2").body(prompt, "q-0"))["cache_salt"]
+    assert other not in salts, "another run shares no cache with this one"
     assert "cache_salt" not in json.loads(composer("sglang", salt="run1").body(prompt, "q"))
