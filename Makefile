@@ -8,14 +8,14 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 DEMO ?= out/demo
 
-.PHONY: help setup demo test test-mirror test-browser test-peers golden release check format lint types arch wheel
+.PHONY: help setup demo test test-mirror test-browser test-engines test-peers golden release check format lint types arch wheel
 
 help: ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
 
 $(VENV)/.ready: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[local,fast,bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[local,fast,bench,llamacpp,dev]'
 	touch $@
 
 setup: $(VENV)/.ready ## Make .venv with everything that tests need.
@@ -36,6 +36,9 @@ test: setup ## Run every test that needs no other engine or environment.
 
 test-mirror: setup ## Build v1-offline from the real records and check what came out (minutes).
 	$(BIN)/python -m pytest -m heavy tests/mirror
+
+test-engines: setup .venv-vllm/.ready ## Run vLLM on the CPU and transformers through our runner (installs 2.5 GB).
+	SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python $(BIN)/python -m pytest -m engines
 
 test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-sglang/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[ray]'
