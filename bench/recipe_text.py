@@ -21,7 +21,7 @@ def as_toml(config: BenchConfig) -> str:
 
 def _table(values: Mapping[str, Any], above: tuple[str, ...]) -> Iterable[str]:
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping) and value}
-    plain = {key: value for key, value in values.items() if key not in tables and value != {}}
+    plain = {key: value for key, value in values.items() if key not in tables}
     if above and (plain or not tables):
         yield f"\n[{'.'.join(_key(part) for part in above)}]"
     for key, value in plain.items():

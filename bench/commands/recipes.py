@@ -47,12 +47,17 @@ def recipes(ctx: click.Context, name: str | None) -> None:
 
 @recipes.command("list")
 @path_option
+@click.option("--markdown", is_flag=True, help="Print the table of docs/recipes.md, which is of no host.")
 @json_option
-def list_all(paths: tuple[str, ...], as_json: bool) -> None:
+def list_all(paths: tuple[str, ...], markdown: bool, as_json: bool) -> None:
     """List the recipes, and say which can run on this host and why not."""
     from bench.recipe import list_recipes, runnable
+    from bench.recipe_text import docs_table
     from bench.tables import as_text
 
+    if markdown:
+        click.echo(docs_table(list_recipes()), nl=False)
+        return
     given = _pairs(paths)
     rows = [(recipe, *runnable(recipe, given)) for recipe in list_recipes()]
     if as_json:
