@@ -123,7 +123,7 @@ def _rows(data: DataConfig) -> list[Conversation]:
         table = read_config(data.path, data.config, allow_placeholders=True)
         return [_conversation(row, data) for row in table.to_pylist()]
     try:
-        lines = Path(data.path).read_text("utf-8").splitlines()
+        lines = Path(data.path).read_text("utf-8-sig").splitlines()
     except OSError as error:
         raise BenchError(f"{data.path}: {error.strerror}; give the path of a JSONL file") from None
     rows = []
