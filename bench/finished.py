@@ -38,7 +38,8 @@ def summarise_run(
     """
     measured = measured_traces(folder, config)
     audit = audit_client(measured, folder.reports())
-    gates = shut_gates(measured, config, split, audit, counters, stopped)
+    shut = shut_gates(measured, config, split, audit, counters, stopped)
+    gates = [gate for gate in shut if gate.name not in config.limits.allow]
     chosen, evidence = choose_evidence(measured, config.limits.min_coverage)
     context = _context(config, counters, energy_j)
     concurrency = config.load.concurrency if config.load.mode == "closed" else None
@@ -46,7 +47,8 @@ def summarise_run(
         "name": config.name,
         "digest": config.digest(),
         "published": not gates,
-        "gates": [{"name": gate.name, "detail": gate.detail} for gate in gates],
+        "gates": [asdict(gate) for gate in gates],
+        "allowed_gates": [asdict(gate) for gate in shut if gate not in gates],
         "synthetic_prompts": split.synthetic,
         "synthetic_acceptance": config.engine.synthetic_acceptance,
         "note": config.note,

@@ -41,6 +41,7 @@ def marks(summary: Mapping[str, Any]) -> tuple[str, ...]:
         found.append(MARK_ACCEPTANCE)
     if summary.get("note"):
         found.append(str(summary["note"]).partition(":")[0].strip().upper())
+    found += [f"{gate['name'].upper()} GATE SHUT" for gate in summary.get("allowed_gates", ())]
     return tuple(found)
 
 

@@ -18,10 +18,12 @@ from bench.finished import read_measured
 from bench.measured import measure
 from bench.results import RunFolder, latest_attempts
 from bench.runner import run
+from bench.self_audit import SelfAudit
 from bench.simulator.process import Process, simulate_answer
 from bench.simulator.server import Simulation
 from bench.simulator.vocabulary import decode, encode_chat
 from bench.split import load_split
+from bench.tables import marks, overall_rows
 
 
 def quiet(*_: int) -> None:
@@ -326,3 +328,17 @@ def test_reasoning_and_answer_have_acceptance_lengths_of_their_own(served, confi
     kinds = [figures[f"acceptance_length_{kind}"]["pooled"] for kind in ("reasoning", "answer")]
     whole = figures["acceptance_length"]["pooled"]
     assert min(kinds) <= whole <= max(kinds)
+
+
+def test_a_gate_that_is_allowed_to_be_shut_is_named_on_every_table_and_holds_nothing_back(
+    served, configured, process, tmp_path, monkeypatch
+):
+    late = SelfAudit(0.1, 0.2, None, 0.1, 0.2, (0.9,), None, 0, 45, ("dispatch lag p99 0.2 is over 0.005",))
+    monkeypatch.setattr("bench.finished.audit_client", lambda *_: late)
+    with served(Simulation("vllm", process)) as simulator:
+        held = run(configured(simulator.url), tmp_path / "held", quiet)
+        shown = run(configured(simulator.url, limits={"allow": ["client"]}), tmp_path / "shown", quiet)
+    assert (held["published"], shown["published"]) == (False, True)
+    assert [gate["name"] for gate in held["gates"]] == [gate["name"] for gate in shown["allowed_gates"]] == ["client"]
+    assert marks(shown) == ("CLIENT GATE SHUT",)
+    assert "CLIENT GATE SHUT" in overall_rows(shown)[0][0]
