@@ -19,6 +19,8 @@ from bench.transport.base import unframe
 POLL_S = 0.2
 LEAD_NS = 200_000_000
 """Head start of an open loop, so that the first requests are not late before they exist."""
+INTERRUPTED = "interrupted"
+"""Why a run stopped that was ended from the keyboard."""
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ class Driver:
                 if limit is not None and time.perf_counter() - begin > limit:
                     self.stopped = f"limits.max_run_s: {limit:g} s are over"
         except KeyboardInterrupt:
-            self.stopped = "interrupted"
+            self.stopped = INTERRUPTED
 
     def _take(self, finished: Finished, refill: Callable[[], None]) -> None:
         task = self.tasks[finished.key]
