@@ -8,7 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bench.config import BenchConfig, parse_config
+from pydantic import ValidationError
+
+from bench.config import BenchConfig, VocabularyConfig, parse_config
 from bench.errors import ConfigError
 from bench.recipe import find_recipe, recipe_engine
 
@@ -83,6 +85,23 @@ def load_sweep(
     if "engine" not in values:
         values["engine"] = _first_engine(sweep.get("servers", ()), name_or_path)
     return parse_config(values, name_or_path)
+
+
+def parse_vocabulary(counts: str, corpus: str, top_k: str) -> VocabularyConfig:
+    """Return the settings of a command line.
+
+    Raises
+    ------
+    ConfigError
+        If they are wrong: both or neither source, or a size that is no number >= 1.
+    """
+    try:
+        sizes = tuple(int(size) for size in top_k.split(","))
+        return VocabularyConfig(counts=counts, corpus=corpus, top_k=sizes)
+    except ValidationError as error:
+        raise ConfigError(f"--counts, --corpus, --top-k: {error.errors()[0]['msg']}") from None
+    except ValueError:
+        raise ConfigError(f"--top-k {top_k}: give numbers with commas between") from None
 
 
 def _data_from(data: str, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from bench.recipe import Recipe, find_recipe, recipe_engine
 
 TOY_NOTE = "toy model: shows the machinery, not a result"
 """What every table of a run of the toy pair says."""
+TOY_ALLOWS = ("client", "looping", "one_token")
+"""Gates that hold no figure of the toy pair back: it is a toy, small and quick enough that any host disturbs it."""
 
 _BUCKET = re.compile(r"throughput_(\d+)(k?)")
 
@@ -125,7 +127,7 @@ def _cells(config: BenchConfig, sweep: SweepConfig, engine: EngineConfig, server
                         update={
                             "engine": engine,
                             "recipe": engine.recipe,
-                            "note": config.note or _note(engine),
+                            **_toy_settings(config, engine),
                             "data": data,
                             "load": config.load.model_copy(update={"concurrency": concurrency}),
                             "sampling": config.sampling.model_copy(update={"temperature": temperature}),
@@ -135,8 +137,12 @@ def _cells(config: BenchConfig, sweep: SweepConfig, engine: EngineConfig, server
                     yield Point("-".join(part for part in parts if part), server, cell, variant, repeat)
 
 
-def _note(engine: EngineConfig) -> str:
-    return TOY_NOTE if engine.recipe and find_recipe(engine.recipe).target.hf_id.startswith("toy-") else ""
+def _toy_settings(config: BenchConfig, engine: EngineConfig) -> dict[str, Any]:
+    """Return note and limits of a run of the toy pair; nothing for any other model."""
+    if not engine.recipe or not find_recipe(engine.recipe).target.hf_id.startswith("toy-"):
+        return {}
+    limits = config.limits.model_copy(update={"allow": TOY_ALLOWS})
+    return {"note": config.note or TOY_NOTE, "limits": limits}
 
 
 def _data(base: DataConfig, config: str, changes: Mapping[str, Any], engine: EngineConfig, variant: str) -> DataConfig:

@@ -35,6 +35,7 @@ def sweep(
     from bench.progress import shown_progress
     from bench.sweep import POINT_COLUMNS, run_sweep
     from bench.sweep_file import experiment_titles, load_sweep, sweep_text
+    from bench.sweep_samples import with_samples
     from bench.tables import as_text, shown
 
     if listed:
@@ -49,7 +50,7 @@ def sweep(
         return
     if out is None:
         raise click.UsageError("give --out, the folder of the sweep")
-    loaded = load_sweep(experiment, data=data, configs=configs, recipes=recipes, paths=_pairs(paths))
+    loaded = with_samples(load_sweep(experiment, data=data, configs=configs, recipes=recipes, paths=_pairs(paths)))
     with shown_progress(loaded.name) as progress:
         points = run_sweep(loaded, out, progress)
     if as_json:
