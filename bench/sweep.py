@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.client.drive import INTERRUPTED
 from bench.config import BenchConfig
 from bench.errors import BenchError, ConfigError, EngineError
+from bench.pruned import write_pruned
 from bench.recipe import find_recipe, runnable
 from bench.results import SUMMARY, RunFolder
 from bench.runner import run
@@ -43,6 +45,10 @@ def run_sweep(config: BenchConfig, out: Path, progress: Progress) -> list[dict[s
     for group in starts:
         if not all(_finished(out, point) for point in group.points):
             _run_group(config, group, out, progress)
+    vocabulary = config.sweep.vocabulary if config.sweep else None
+    if vocabulary is not None:
+        for point in (point for group in starts for point in group.points):
+            write_pruned(out / point.name, vocabulary)
     return read_sweep(out)
 
 
@@ -92,7 +98,12 @@ def _described(config: BenchConfig, starts: list[Group], port: int, skipped: dic
 
 
 def _finished(out: Path, point: Point) -> bool:
-    return (out / point.name / SUMMARY).is_file()
+    folder = RunFolder(out / point.name)
+    return (folder.root / SUMMARY).is_file() and not _stopped(folder.read_json(SUMMARY))
+
+
+def _stopped(summary: dict[str, Any]) -> bool:
+    return any(gate["name"] == "stopped" for gate in summary["gates"])
 
 
 def _run_group(config: BenchConfig, group: Group, out: Path, progress: Progress) -> None:
@@ -104,7 +115,9 @@ def _run_group(config: BenchConfig, group: Group, out: Path, progress: Progress)
             logger.info("point %s", point.name)
             pages = dict(config.sweep.pages) if config.sweep else {}
             before = {name: _page(base, path) for name, path in pages.items()}
-            run(point.config, out / point.name, progress)
+            summary = run(point.config, out / point.name, progress)
+            if {"name": "stopped", "detail": INTERRUPTED} in summary["gates"]:
+                raise KeyboardInterrupt  # of the sweep, not of this point only
             for name, path in pages.items():
                 page = {"before": before[name], "after": _page(base, path)}
                 RunFolder(out / point.name).write_json(name, page)
