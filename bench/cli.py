@@ -25,6 +25,7 @@ EXTRA = frozenset({"aiohttp", "httptools", "orjson", "prometheus_client", "scipy
 
 # name: (module, the line that `bench --help` prints). Commands in files of their own, imported when they are called.
 COMMANDS = {
+    "demo": ("bench.commands.demo", "Measure a small model on llama.cpp and write the page; nothing is fetched."),
     "vocabulary": ("bench.commands.vocabulary", "Say what a pruned vocabulary would cost the drafter of a run."),
     "recipes": ("bench.commands.recipes", "Recipes of engines and methods: what runs here, and the exact commands."),
     "lossless": ("bench.commands.lossless", "Say whether speculation changed the outputs."),
