@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,9 @@ from cards.page import visible
 
 WIDTH = 380
 """User units across a chart: with letters of 11.5 it can be read on a phone of 360 pixels, where it is as wide."""
-LETTER = 6.9
-"""Width of a letter of the axes, user units, of a wide typeface; a label gets as much room a letter."""
+LETTER = 7.4
+"""Width of a digit of the axes, user units, in a wide typeface: a label gets as much room for each letter."""
+_WIDE = frozenset("mwMW@%—…")
 SERIES = 6
 """Series that a chart can tell apart by colour, dash and mark; a chart of more is drawn in several."""
 
@@ -55,6 +57,24 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
 
 
+def text_width(words: str) -> float:
+    """Return about how wide words are at most, user units."""
+    return sum(
+        LETTER * (2.0 if unicodedata.east_asian_width(c) in "WF" else 1.6 if c in _WIDE or c.isupper() else 1.0)
+        for c in words
+    )
+
+
+def fitted(words: str, room: float) -> str:
+    """Return words cut to some room, user units, the last letter an ellipsis where something was left out."""
+    words = visible(words[:100])
+    if text_width(words) <= room:
+        return words
+    while words and text_width(words + "…") > room:
+        words = words[:-1]
+    return words + "…"
+
+
 def tick_text(value: float) -> str:
     """Return a tick as short as it can be read."""
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.6g}"
@@ -92,10 +112,10 @@ def frame(
 ) -> Frame:
     """Return a frame around two ranges: y from its ticks' ends, x likewise unless ticks are given."""
     y_ticks = ticks(*y_range)
-    left = 8 + LETTER * max(len(tick_text(value)) for value in y_ticks)
+    left = 8 + max(text_width(tick_text(value)) for value in y_ticks)
     along = ticks(*x_range) if x_ticks is None else list(x_ticks)
     low, high = (along[0], along[-1]) if x_ticks is None else x_range
-    right = WIDTH - max(6.0, LETTER * len(tick_text(along[-1])) / 2)
+    right = WIDTH - max(6.0, text_width(tick_text(along[-1])) / 2)
     return Frame(
         Scale(low, high, left, right),
         Scale(y_ticks[0], y_ticks[-1], height - 36, 24),

@@ -15,33 +15,38 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from bench.report.axes import LETTER, SERIES, WIDTH, Frame, Scale, frame, line, mark, path, text, tick_text, ticks
-from cards.page import Table, clipped, render_table, visible
+from bench.report.axes import (
+    SERIES,
+    WIDTH,
+    Frame,
+    Scale,
+    fitted,
+    frame,
+    line,
+    mark,
+    path,
+    text,
+    text_width,
+    tick_text,
+    ticks,
+)
+from bench.report.chart_figure import Caption, chart_figure
+from cards.page import Table, clipped
+
+__all__ = [
+    "Caption",
+    "Estimate",
+    "Line",
+    "Point",
+    "histogram",
+    "interval_chart",
+    "line_chart",
+    "timeline",
+]
 
 MAX_BINS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """What a chart is of.
-
-    Attributes
-    ----------
-    title
-        What is shown, in a few words.
-    x, y
-        Labels of the axes, with the unit.
-    definition
-        Formula and aggregation of what is drawn, a sentence or two under the chart.
-    marks
-        Marks of the runs that it draws (`Run.marks`), put behind the title.
-    """
-
-    title: str
-    x: str
-    y: str
-    definition: str = ""
-    marks: Sequence[str] = ()
+LABEL_ROOM = 110.0
+"""Room for the name of a row, user units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +102,11 @@ def interval_chart(
         return Markup("")
     bounds = [v for e in told for v in (e.value, e.low, e.high) if v is not None]
     bounds += [] if reference is None else [reference]
-    labels = [clipped(group, 17) for group in groups]
+    labels = [fitted(group, LABEL_ROOM) for group in groups]
     step, pitch, top = 12, 12 * len(series) + 8, 24 if caption.y else 8
     height = top + pitch * len(groups) + 36
     marks = ticks(min(bounds), max(bounds))
-    left = 8 + LETTER * max(len(label) for label in labels)
+    left = 8 + max(text_width(label) for label in labels)
     x = Scale(marks[0], marks[-1], left, WIDTH - 44)
     parts = [text(0, 10, caption.y, "label"), text(WIDTH - 44, height - 4, caption.x, "label end")]
     for value in marks:
@@ -116,7 +121,7 @@ def interval_chart(
             estimate = estimates[row]
             if estimate is not None:
                 parts += _estimate(number, x, begin + 10 + step * number, estimate)
-    return _figure(caption, list(series), Markup("").join(parts), height, _estimate_table(groups, series))
+    return chart_figure(caption, list(series), Markup("").join(parts), height, _estimate_table(groups, series))
 
 
 def _estimate(number: int, x: Scale, y: float, estimate: Estimate) -> list[Markup]:
@@ -180,7 +185,7 @@ def line_chart(
         if p is not None
     ]
     table = _without_empty(Table(("series", "point", caption.x, caption.y, "low", "high", "set off"), rows))
-    return _figure(caption, [series.name for series in lines], Markup("").join(parts), plot.height, table)
+    return chart_figure(caption, [series.name for series in lines], Markup("").join(parts), plot.height, table)
 
 
 def _drawn_line(number: int, plot: Frame, series: Line) -> list[Markup]:
@@ -242,7 +247,7 @@ def histogram(caption: Caption, samples: Mapping[str, Sequence[float] | NDArray[
     ]
     rows.append([float(edges[-1]), None, *(float(shares[name][-1]) for name in names)])
     table = Table(("from", "to", *(clipped(name) for name in names)), rows)
-    return _figure(caption, names, Markup("").join(parts), plot.height, table)
+    return chart_figure(caption, names, Markup("").join(parts), plot.height, table)
 
 
 def timeline(
@@ -279,45 +284,7 @@ def timeline(
     places = [(levels[0][0], 0.0), *steps, (levels[-1][1], 0.0)]
     parts.append(path([(plot.x(x), plot.y(y)) for x, y in places], "line area s1"))
     table = Table(("from", "to", caption.y), [list(level) for level in levels])
-    return _figure(caption, [], Markup("").join(parts), plot.height, table)
-
-
-def _figure(caption: Caption, names: Sequence[str], drawing: Markup, height: float, table: Table) -> Markup:
-    """Return the figure: title and marks, legend, drawing, definition, and the data to unfold."""
-    badges = Markup("").join(Markup(' <span class="badge">{}</span>').format(visible(m)) for m in caption.marks)
-    spoken = " ".join([visible(caption.title), *(f"[{visible(m)}]" for m in caption.marks)])
-    described = visible(f"{caption.y} by {caption.x}. {caption.definition}")
-    return Markup(
-        '<figure class="chart"><figcaption>{title}{badges}</figcaption>{legend}'
-        '<svg role="img" viewBox="0 0 {width} {height:.0f}"><title>{spoken}</title><desc>{described}</desc>{drawing}'
-        "</svg>{definition}<details><summary>Data of this chart</summary>{table}</details></figure>"
-    ).format(
-        title=visible(caption.title),
-        badges=badges,
-        legend=_legend(names) if len(names) > 1 else "",
-        width=WIDTH,
-        height=height,
-        spoken=spoken,
-        described=described,
-        drawing=drawing,
-        definition=Markup('<p class="definition">{}</p>').format(visible(caption.definition))
-        if caption.definition
-        else "",
-        table=render_table(table),
-    )
-
-
-def _definition(words: str) -> Markup:
-    return Markup('<p class="definition">{}</p>').format(words) if words else Markup("")
-
-
-def _legend(names: Sequence[str]) -> Markup:
-    item = '<span><svg viewBox="0 0 26 12" aria-hidden="true">{}{}</svg> {}</span>'
-    items = [
-        Markup(item).format(line(0, 6, 26, 6, f"line s{number % SERIES + 1}"), mark(number, 13, 6), clipped(name, 60))
-        for number, name in enumerate(names)
-    ]
-    return Markup('<div class="legend">{}</div>').format(Markup("").join(items))
+    return chart_figure(caption, [], Markup("").join(parts), plot.height, table)
 
 
 def _without_empty(table: Table) -> Table:

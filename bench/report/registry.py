@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.report.results import Results
-from bench.report.sections.acceptance import by_category, by_position
+from bench.report.sections.acceptance import acceptance
 from bench.report.sections.comparison import comparison
 from bench.report.sections.headline import headline
 from bench.report.sections.provenance import citation, definitions, provenance
@@ -21,9 +21,8 @@ SECTIONS: tuple[SectionBuilder, ...] = (
     headline,
     gates,
     comparison,
-    by_category,
-    by_position,
     throughput,
+    acceptance,
     latency,
     streams,
     losslessness,

@@ -248,10 +248,14 @@ def _read_sweep(path: Path) -> Sweep:
     places = {place["point"]: place for place in described.get("points", ())}
     order = {name: number for number, name in enumerate(places)}
     finished.sort(key=lambda folder: order.get(folder.name, len(order)))
-    runs = tuple(_read_run(folder, path.name, places.get(folder.name)) for folder in finished)
+    runs = [_read_run(folder, path.name, places.get(folder.name)) for folder in finished]
+    if not order:
+        runs.sort(key=lambda run: (run.place["server"], run.place["concurrency"]))
     done = frozenset(folder.name for folder in finished)
     begun = {found.parent.name: {"point": found.parent.name} for found in sorted(path.glob(f"*/{RUN}"))}
-    return Sweep(path, path.name, runs, described, tuple(p for n, p in {**begun, **places}.items() if n not in done))
+    return Sweep(
+        path, path.name, tuple(runs), described, tuple(p for n, p in {**begun, **places}.items() if n not in done)
+    )
 
 
 def _named_apart(runs: Sequence[Run]) -> list[Run]:

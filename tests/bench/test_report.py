@@ -20,7 +20,7 @@ from bench.report.comparisons import find_baseline
 from bench.report.page import render_report, write_report
 from bench.report.registry import SECTIONS
 from bench.report.results import LOSSLESS, Results, read_results
-from bench.report.sections.acceptance import by_category, detailed
+from bench.report.sections.acceptance import acceptance, detailed
 from bench.report.sections.headline import headline
 from bench.report.sections.provenance import provenance
 from bench.report.sections.sweeps import throughput
@@ -219,7 +219,7 @@ def test_published_figures_stand_beside_ours_as_other_rows_unless_the_rows_are_t
         cell = headline(Results((known,))).tables[0].rows[0][-1]
         assert "acceptance length 2.250" in cell
         assert rows in cell
-        page = render_page("", "", [by_category(Results((known,)))])
+        page = render_page("", "", [acceptance(Results((known,)))])
         assert f"published, {rows}" in page
         assert 'data-v="2.5"' in page
     warm = replace(run, recipe=recipe.model_copy(update={"published": (same.model_copy(update={"temperature": 1.0}),)}))
@@ -301,7 +301,7 @@ def test_every_section_of_the_registry_is_on_a_full_page_in_its_order(made):
     titles = [section.title for section in sections if section is not None]
     found = Structure(render_report(results)).texts["h2"]
     assert all(heading.startswith(title) for heading, title in zip(found, titles, strict=True))
-    core = {"Figures", "Held back", "Comparison", "Acceptance by category", "Acceptance by position", "How to cite"}
+    core = {"Figures", "Held back", "Comparison", "Acceptance", "How to cite"}
     core |= {"Throughput against latency", "Latency and throughput", "Active streams", "Losslessness", "Failures"}
     assert core | {"Self-audit of the client", "Provenance", "Definitions"} <= set(titles)
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.report.axes import SERIES, WIDTH, Scale, mark, tick_text, ticks
+from bench.report.axes import SERIES, WIDTH, Scale, fitted, mark, text_width, tick_text, ticks
 from bench.report.charts import Caption, Estimate, Line, Point, histogram, interval_chart, line_chart, timeline
 from bench.report.pareto import Spot, along, non_dominated
 from bench.report.streams import active_streams
+from cards.page import visible
 from tests.bench.test_figures import S, request
 
 CAPTION = Caption("Title", "across, s", "up, tokens", "What it is.", ("TOY MODEL",))
@@ -69,6 +70,18 @@ def test_a_scale_is_linear_between_its_ends(low: float, span: float, share: floa
     assert scale(low) == 40.0
     assert scale(low + span) == 360.0
     assert scale(low + share * span) == pytest.approx(40.0 + 320.0 * share, abs=0.06)
+
+
+@given(st.text(max_size=60), st.floats(20, 200))
+def test_a_label_is_cut_to_its_room_and_no_more(words: str, room: float) -> None:
+    cut = fitted(words, room)
+    assert text_width(cut) <= room or cut == "…"
+    assert cut == visible(words) if text_width(visible(words)) <= room else cut.endswith("…")
+
+
+def test_wide_letters_need_more_room() -> None:
+    assert text_width("WWW") > text_width("xxx")
+    assert text_width("日本") > text_width("ab")
 
 
 def test_marks_differ_in_form_and_not_in_colour_only() -> None:

@@ -26,6 +26,7 @@ _CATEGORY_HEAD = (
     "step_latency_s mean",
     "user_tps p50",
 )
+_POSITION_HEAD = ("run", "position i", "AR_i", "AR_i_drafted", "steps that kept i drafts", "of all steps")
 _OF_SWEEPS = " Of each series of a sweep, the point with the fewest streams stands for all."
 
 
@@ -52,17 +53,20 @@ def of_sweeps(runs: Sequence[Run]) -> str:
     return _OF_SWEEPS if any(run.sweep for run in runs) else ""
 
 
-def by_category(results: Results) -> Section | None:
-    """Return acceptance length by category, with intervals, and the other figures of each category in a table."""
+def acceptance(results: Results) -> Section | None:
+    """Return acceptance length by category, with intervals, acceptance rates by position, and both in tables."""
     runs = [run for run in detailed(results) if run.summary["by"].get("category")]
     told = [run for run in runs if any(_length(table)["n"] for table in _categories(run).values())]
     if not runs:
         return None
-    charts = in_rows([_category_chart(group) for group in in_charts(told)])
+    charts = [_category_chart(group) for group in in_charts(told)] + _position_charts(runs)
     tables = [folded(f"{clipped(run.title, 80)}: figures by category", _category_table(run)) for run in runs]
+    rows = [row for run in runs if _rates(run, "acceptance_rates") for row in _position_rows(run)]
+    if rows:
+        tables.append(folded("Figures by position", render_table(Table(_POSITION_HEAD, rows))))
     missing = [run.name for run in runs if run.speculative and run not in told]
     words = [f"Nothing tells the acceptance of {listed(missing)}."] if missing else []
-    return Section("Acceptance by category", words, pieces=[*([charts] if charts else []), *tables])
+    return Section("Acceptance", words, pieces=[piece for piece in (in_rows(charts), *tables) if piece])
 
 
 def _categories(run: Run) -> Mapping[str, Any]:
@@ -120,24 +124,18 @@ def _with_interval(length: Mapping[str, Any]) -> str:
     return with_interval(length["request_mean"], length["request_mean_interval"])
 
 
-def by_position(results: Results) -> Section | None:
-    """Return AR_i and AR_i_drafted by position; None where no run has a histogram of its steps."""
-    runs = [run for run in detailed(results) if _rates(run, "acceptance_rates")]
-    if not runs:
-        return None
-    words = (
-        "AR_i = S_i / S_(i-1): steps that kept at least i drafts, over those that kept i - 1; pooled over all steps."
-    )
-    charts = [_position_chart(group, "acceptance_rates", "AR_i", words) for group in in_charts(runs)]
+def _position_charts(runs: Sequence[Run]) -> list[Markup]:
+    """Return AR_i and, where it differs, AR_i_drafted by position; none where no run has a histogram of its steps."""
+    told = [run for run in runs if _rates(run, "acceptance_rates")]
+    words = "AR_i = S_i / S_(i-1): steps that kept at least i drafts, over those that kept i - 1; pooled."
+    charts = [_position_chart(group, "acceptance_rates", "AR_i", words) for group in in_charts(told)]
     # Where every step drafts to the full, the two are the same, and one picture does.
-    differ = [run for run in runs if _rates(run, "drafted_acceptance_rates") != _rates(run, "acceptance_rates")]
-    told = [run for run in differ if _rates(run, "drafted_acceptance_rates")]
+    differ = [run for run in told if _rates(run, "drafted_acceptance_rates") != _rates(run, "acceptance_rates")]
+    drafted = [run for run in differ if _rates(run, "drafted_acceptance_rates")]
     words = "As AR_i, among the steps that had drafted at least i tokens: what the drafter is worth where it drafts."
-    charts += [_position_chart(group, "drafted_acceptance_rates", "AR_i_drafted", words) for group in in_charts(told)]
-    head = ("run", "position i", "AR_i", "AR_i_drafted", "steps that kept i drafts", "of all steps")
-    table = Table(head, [row for run in runs for row in _position_rows(run)])
-    table_piece = folded("Figures by position", render_table(table))
-    return Section("Acceptance by position", pieces=[in_rows(charts), table_piece])
+    return charts + [
+        _position_chart(group, "drafted_acceptance_rates", "AR_i_drafted", words) for group in in_charts(drafted)
+    ]
 
 
 def _rates(run: Run, name: str) -> Sequence[float | None]:

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.figures.base import all_samples
-from bench.figures.latency import StepLatency
+from bench.figures.latency import StepLatency, TimeToFirstToken
 from bench.figures.registry import RUN_FIGURES, SAMPLE_FIGURES
 from bench.report.charts import Caption, histogram, timeline
 from bench.report.results import Results, Run, all_marks
@@ -17,6 +17,7 @@ from bench.report.streams import active_streams
 from bench.report.words import definition, folded, in_rows, named, with_interval
 from cards.page import Section, Table, clipped, render_table
 
+_BEYOND = " The mark at the right is the share of what lies beyond the axis."
 _ORDER = ("mean", "p50", "p90", "p99", "n")
 
 
@@ -25,7 +26,7 @@ def latency(results: Results) -> Section | None:
     runs = detailed(results)
     if not runs:
         return None
-    charts = in_rows([_step_chart(group) for group in in_charts(runs)])
+    charts = in_rows([chart for group in in_charts(runs) for chart in (_step_chart(group), _ttft_chart(group))])
     samples = [[clipped(run.title, 60), named(f.name), *_sample(run, f.name)] for f in SAMPLE_FIGURES for run in runs]
     whole = [
         [clipped(run.title, 60), named(f.name), *_whole(run.summary["run"][f.name])]
@@ -59,10 +60,21 @@ def _step_chart(runs: Sequence[Run]) -> Markup:
         "Step latency",
         "step_latency_s, ms",
         "share of steps",
-        definition("step_latency_s") + " The mark behind the axis is what lies beyond it." + of_sweeps(runs),
+        definition("step_latency_s") + _BEYOND + of_sweeps(runs),
         all_marks(runs),
     )
     return histogram(caption, {run.name: all_samples(StepLatency(), run.requests) * 1e3 for run in runs})
+
+
+def _ttft_chart(runs: Sequence[Run]) -> Markup:
+    caption = Caption(
+        "Time to first token",
+        "ttft_s, ms",
+        "share of requests",
+        definition("ttft_s") + _BEYOND + of_sweeps(runs),
+        all_marks(runs),
+    )
+    return histogram(caption, {run.name: all_samples(TimeToFirstToken(), run.requests) * 1e3 for run in runs})
 
 
 def streams(results: Results) -> Section | None:
