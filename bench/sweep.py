@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.client.drive import INTERRUPTED
-from bench.config import BenchConfig
+from bench.config import BenchConfig, SweepConfig
 from bench.errors import BenchError, ConfigError, EngineError
+from bench.noise import NOISE_EXPERIMENT, write_answers
 from bench.pruned import write_pruned
 from bench.recipe import find_recipe, runnable
 from bench.results import SUMMARY, RunFolder
@@ -45,11 +46,18 @@ def run_sweep(config: BenchConfig, out: Path, progress: Progress) -> list[dict[s
     for group in starts:
         if not all(_finished(out, point) for point in group.points):
             _run_group(config, group, out, progress)
-    vocabulary = config.sweep.vocabulary if config.sweep else None
-    if vocabulary is not None:
-        for point in (point for group in starts for point in group.points):
-            write_pruned(out / point.name, vocabulary)
+    _analyse(config, [point for group in starts for point in group.points], out)
     return read_sweep(out)
+
+
+def _analyse(config: BenchConfig, points: list[Point], out: Path) -> None:
+    """Write what some experiments derive of each point from its tokens and texts."""
+    sweep = config.sweep or SweepConfig()
+    for point in points:
+        if sweep.vocabulary is not None:
+            write_pruned(out / point.name, sweep.vocabulary)
+        if sweep.experiment == NOISE_EXPERIMENT:
+            write_answers(out / point.name)
 
 
 def _before(out: Path, config: BenchConfig) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bench.report.experiments import EXPERIMENTS
 from bench.report.results import Results
 from bench.report.sections.acceptance import acceptance
 from bench.report.sections.comparison import comparison
@@ -25,6 +26,7 @@ SECTIONS: tuple[SectionBuilder, ...] = (
     acceptance,
     latency,
     streams,
+    *EXPERIMENTS,
     losslessness,
     failures,
     self_audit,
