@@ -129,8 +129,8 @@ class LimitsConfig(Section):
     max_consecutive_failures: int = Field(20, ge=1, description="after as many the engine counts as gone")
     min_coverage: Share = Field(0.9, description="share of requests with acceptance counters below which none is shown")
     max_looping_share: Share = 0.2
-    allow: tuple[Literal["client"], ...] = Field(
-        (), description="gates that hold no figure back, where the engine shares the client's cores; tables name them"
+    allow: tuple[Literal["client", "looping", "one_token"], ...] = Field(
+        (), description="gates that hold no figure back; every table and page names those of them that are shut"
     )
     max_run_s: float | None = Field(None, gt=0)
 
