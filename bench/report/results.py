@@ -259,14 +259,18 @@ def _read_sweep(path: Path) -> Sweep:
 
 
 def _named_apart(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs with names that differ: a name that two have becomes the names of their folders, or paths."""
-    for again in (_folder_name, _path_name):
+    """Return the runs with names that differ: a name that two have becomes that of their folders, or paths."""
+    for again in (_folder_name, _two_folders_name, _path_name):
         counts = Counter(run.name for run in runs)
         runs = [replace(run, name=again(run)) if counts[run.name] > 1 else run for run in runs]
     return list(runs)
 
 
 def _folder_name(run: Run) -> str:
+    return run.path.name
+
+
+def _two_folders_name(run: Run) -> str:
     return f"{run.path.parent.name}/{run.path.name}"
 
 

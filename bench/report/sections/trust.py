@@ -64,7 +64,8 @@ def gates(results: Results) -> Section | None:
 
 def losslessness(results: Results) -> Section | None:
     """Return the verdict of each speculative run, and what it rests on."""
-    runs = [run for run in results.shown if run.speculative]
+    # The verdict is on the outputs, not on their speed: it holds for a run that is held back too.
+    runs = [run for run in results.runs if run.speculative and (run.lossless is not None or not run.held_back)]
     if not runs:
         return None
     rows = [[clipped(run.title, 80), verdict(run), *_rests_on(run)] for run in runs]
