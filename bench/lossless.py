@@ -8,7 +8,7 @@ compared only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -18,11 +18,15 @@ import numpy as np
 from bench.measured import Measured, by_conversation, is_complete
 from bench.two_sample import POWER, Counts, compare_samples
 
+Gaps = Mapping[tuple[str, int], float | None]
+"""Log-probability of the plain token less that of the other one, nats, by conversation and repeat; None if untold."""
 Verdict = Literal["equal", "differs", "not shown"]
 Json = dict[str, Any]
 
 MIN_COMPARED = 0.9
 """Share of the conversations that must have been compared for equality to be said of a run."""
+NEAR_TIE_NATS = 0.1
+"""Gap of two log-probabilities that arithmetic of 16 bits can turn: a rounding of 2^-9 at logits of about 25, twice."""
 MOST_TV = 0.2
 """Distance that a test of sampled outputs must be able to find, for its silence to be worth a word."""
 ALPHA = 0.001
@@ -63,11 +67,16 @@ def first_difference(plain: Sequence[Hashable], speculative: Sequence[Hashable])
     return None
 
 
-def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured]) -> Json:
+def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured], *, gaps: Gaps | None = None) -> Json:
     """Return the comparison of outputs at temperature 0, conversation by conversation.
 
     A repeat of the speculative run is held against the same repeat of the plain one, or against its first. Turns after
     the first difference of a conversation were prompted otherwise, and are not compared.
+
+    Parameters
+    ----------
+    gaps
+        Where known: how close the two tokens were; one within `NEAR_TIE_NATS` is no fault of the speculation.
     """
     before, after = by_conversation(plain), by_conversation(speculative)
     by_ids = all(m.answer.token_ids is not None for m in (*plain, *speculative) if m.ok)
@@ -80,7 +89,10 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured]) -
     differences = [difference for difference in found if difference is not None]
     absent = [{"conversation_id": key[0], "repeat": key[1], "reason": why} for key, why in reasons.items() if why]
     speculation = _speculation(speculative)
-    verdict, reason = _greedy_verdict(len(compared), len(differences), len(absent), speculation)
+    told = gaps or {}
+    rows = [asdict(d) | {"logprob_gap": told.get((d.conversation_id, d.repeat))} for d in differences]
+    near = sum(row["logprob_gap"] is not None and abs(row["logprob_gap"]) <= NEAR_TIE_NATS for row in rows)
+    verdict, reason = _greedy_verdict(len(compared), len(differences), near, len(absent), speculation)
     return {
         "verdict": verdict,
         "reason": reason,
@@ -89,7 +101,8 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured]) -
         "equal": len(compared) - len(differences),
         "share_equal": 1 - len(differences) / len(compared) if compared else None,
         "output_tokens": sum(turn.answer.num_tokens or 0 for _, turns in compared for turn in turns),
-        "differences": [asdict(difference) for difference in differences],
+        "near_ties": near if any(row["logprob_gap"] is not None for row in rows) else None,
+        "differences": rows,
         "not_compared": absent,
         "speculation": speculation,
         "plain_repeats": _self_agreement(before, by_ids=by_ids),
@@ -139,16 +152,20 @@ def _speculation(requests: Sequence[Measured]) -> Json | None:
     return {"verify_steps": sum(a.steps for a in told), "requests": sum(a.steps > 0 for a in told)}
 
 
-def _greedy_verdict(compared: int, differ: int, absent: int, speculation: Json | None) -> tuple[Verdict, str]:
-    if differ:
-        return "differs", f"{differ} of {compared} conversations"
+def _greedy_verdict(
+    compared: int, differ: int, near: int, absent: int, speculation: Json | None
+) -> tuple[Verdict, str]:
+    if differ > near:
+        also = f", {near} of them at a near-tie" if near else ""
+        return "differs", f"{differ} of {compared} conversations{also}"
     if not compared:
         return "not shown", "no conversation is complete in both runs"
     if compared < MIN_COMPARED * (compared + absent):
         return "not shown", f"only {compared} of {compared + absent} conversations are complete in both runs"
     if speculation is not None and not speculation["verify_steps"]:
         return "not shown", "no step of the speculative run had a draft"
-    return "equal", f"{compared} of {compared} conversations"
+    ties = f"; {near} part at a near-tie (within {NEAR_TIE_NATS:g} nats)" if near else ""
+    return "equal", f"{compared - near} of {compared} conversations{ties}"
 
 
 def _self_agreement(runs: dict[tuple[str, int], list[Measured]], *, by_ids: bool) -> Json | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.tables import Row, shown
 
-_T0 = ("by", "conversations", "equal", "share_equal", "output_tokens")
+_T0 = ("by", "conversations", "equal", "share_equal", "near_ties", "output_tokens")
 _T1 = ("n", "strata", "p_value", "alpha", "tv", "tv_if_equal", "tv_at_most", "smallest_tv_found", "power", "rare_share")
 
 
@@ -37,8 +37,9 @@ def difference_rows(verdict: Mapping[str, Any]) -> list[Row]:
             [row["prompt_sha256"][:12], str(row["token"]), shown(row["plain"]), shown(row["speculative"])]
             for row in verdict["t1"]["largest"]
         ]
-    rows = [["conversation_id", "repeat", "turn", "position", "plain", "speculative"]]
+    rows = [["conversation_id", "repeat", "turn", "position", "plain", "speculative", "logprob_gap"]]
     for row in verdict["t0"].get("differences", []):
         tokens = ["(ended)" if row[side] is None else str(row[side]) for side in ("plain", "speculative")]
         rows.append([row["conversation_id"], str(row["repeat"]), str(row["turn"]), str(row["position"]), *tokens])
+        rows[-1].append(shown(row["logprob_gap"]))
     return rows

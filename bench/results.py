@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import orjson
 
 from bench.errors import BenchError
@@ -75,6 +78,13 @@ class RunFolder:
                     yield Trace.from_json(orjson.loads(line))
                 except (ValueError, KeyError, TypeError) as error:
                     raise BenchError(f"{path}:{number}: not a trace ({error}); the file was edited") from None
+
+    def prompts(self) -> dict[str, list[int]]:
+        """Return the ids of the first prompts by their SHA-256, which each trace names; none for an engine of text."""
+        data = np.fromfile(self.root / "prompts.u32", np.uint32)
+        offsets = np.load(self.root / "prompts.offsets.npy").tolist()
+        pieces = [data[start:end] for start, end in pairwise(offsets) if end > start]
+        return {hashlib.sha256(ids.tobytes()).hexdigest(): ids.tolist() for ids in pieces}
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> Path:
         """Write a JSON file, whole or not at all, and return its path."""

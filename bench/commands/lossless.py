@@ -58,7 +58,8 @@ def _verdict(
     plain: Path, speculative: Path, sampled: tuple[Path, Path] | None, out: Path | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     from bench.config import load_config
-    from bench.lossless_runs import judge_runs, run_and_judge
+    from bench.lossless_runs import judge_runs
+    from bench.paired_runs import run_and_judge
     from bench.progress import shown_progress
 
     if not 0 < options["alpha"] < 1:

@@ -114,6 +114,19 @@ def test_repeats_of_the_plain_run_say_how_alike_it_is_to_itself():
     assert compare_greedy(plain[:1], [said("a", [1])])["plain_repeats"] is None
 
 
+def test_a_difference_at_a_near_tie_is_no_fault_of_the_speculation():
+    plain = [said("a", [1, 2]), said("b", [1, 2]), said("c", [1, 2])]
+    spec = [said("a", [1, 3]), said("b", [1, 3]), said("c", [1, 2])]
+    close = compare_greedy(plain, spec, gaps={("a", 0): 0.02, ("b", 0): -0.05})
+    assert (close["verdict"], close["near_ties"], close["equal"]) == ("equal", 2, 1)
+    assert close["reason"].startswith("1 of 3 conversations; 2 part at a near-tie")
+    wide = compare_greedy(plain, spec, gaps={("a", 0): 0.02, ("b", 0): 1.5})
+    assert (wide["verdict"], wide["reason"]) == ("differs", "2 of 3 conversations, 1 of them at a near-tie")
+    assert [row["logprob_gap"] for row in wide["differences"]] == [0.02, 1.5]
+    untold = compare_greedy(plain, spec, gaps={("a", 0): None})
+    assert (untold["verdict"], untold["near_ties"]) == ("differs", None)
+
+
 def sampled(p: np.ndarray, n: int, rng: np.random.Generator, *, prompts: int = 2, steps: int = 1) -> list[Measured]:
     """Second tokens drawn from p; the first tokens are free, the copies of a prompt under ids of their own."""
     rows = []
@@ -199,7 +212,7 @@ def test_tables_name_each_part_and_each_difference():
     assert ["", "verdict", "differs"] in rows
     assert ["t0", "share_equal", "0.0000"] in rows
     assert ["t1", "reason", "no sampled runs were given"] in rows
-    assert difference_rows(verdict)[1:] == [["a", "0", "0", "1", "2", "3"]]
+    assert difference_rows(verdict)[1:] == [["a", "0", "0", "1", "2", "3", "n/a"]]
     rng = np.random.default_rng(8)
     q = np.roll(peaked(), 5)
     t1 = compare_sampled(sampled(peaked(), 300, rng), sampled(q, 300, rng))

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from bench.config import DataConfig, LoadConfig, SamplingConfig
-from bench.lossless_runs import LOSSLESS, run_and_judge
+from bench.lossless_runs import LOSSLESS
+from bench.paired_runs import run_and_judge
 from bench.recipe import find_recipe, recipe_config
 
 TEXTS = (

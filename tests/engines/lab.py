@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from bench.config import BenchConfig, DataConfig, LoadConfig, SamplingConfig
 from bench.finished import read_measured
-from bench.lossless_runs import run_parts, write_copies
 from bench.measured import Measured
+from bench.paired_runs import run_parts, served, write_copies
 from bench.recipe import find_recipe, recipe_config
 from bench.results import SUMMARY, RunFolder
 from bench.runner import Progress
@@ -95,7 +95,8 @@ class Lab:
         if key not in self._ran:
             out = self._root / "-".join(key)
             copies = self._copies if key in SAMPLED else None
-            run_parts(self._config(*key), out, self._shown, copies=copies, max_sampled_tokens=DRAFT_LENGTH + 3)
+            with served(self._config(*key), out.with_name(f"{out.name}.log")) as config:
+                run_parts(config, out, self._shown, copies=copies, max_sampled_tokens=DRAFT_LENGTH + 3)
             self._ran[key] = Ran(out.with_name(f"{out.name}-greedy"), out.with_name(f"{out.name}-sampled"))
         return self._ran[key]
 
