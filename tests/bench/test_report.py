@@ -283,6 +283,23 @@ def test_no_secret_of_the_configuration_is_on_the_page(made):
     assert "s3cret" not in page
 
 
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (["serve", "--hf-token", "abc"], "serve --hf-token …"),
+        (["serve", "--api_key=abc"], "serve --api_key=…"),
+        (["serve", "--tokenizer", "dir", "--max-tokens", "5"], "serve --tokenizer dir --max-tokens 5"),
+        (["serve", "--config", '{"k": 3}'], """serve --config '{"k": 3}'"""),
+    ],
+)
+def test_flags_are_shown_as_they_were_but_for_keys(made, flags, shown):
+    (run,) = results_of(made, "plain").runs
+    engine = {**run.config["engine"], "flags": flags}
+    run = replace(run, described={**run.described, "config": {**run.config, "engine": engine}})
+    rows = {row[0]: row[1] for row in provenance(Results((run,))).tables[0].rows}
+    assert rows["server command or flags"] == shown
+
+
 def test_what_runs_share_stands_once_and_what_differs_by_run(made):
     section = provenance(results_of(made, "plain", "draft"))
     shared, apart = ({row[0]: row[1:] for row in table.rows} for table in section.tables)

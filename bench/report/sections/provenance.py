@@ -19,7 +19,7 @@ from cards.page import Section, Table, clipped, quoted, render_table
 MAX_COLUMNS = 4
 """Runs beside one another; the settings of more are listed one under the other."""
 
-_SECRET = re.compile(r"(?i)(key|token|secret|password|authorization)")
+_SECRET = re.compile(r"(?i)(?<![a-z])(key|token|secret|password|authorization)(?![a-z])")
 _DIGEST = re.compile(r"[0-9a-f]{40,64}")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+@(?P<revision>[\w.-]+)")
 
@@ -29,18 +29,15 @@ def _server(run: Run) -> Mapping[str, Any]:
 
 
 def _command(run: Run) -> str:
-    """Return how the server was started, the values of flags that look like secrets left out."""
+    """Return how the server was started, the values of flags that hold keys left out."""
     serve, flags = run.config["engine"].get("serve"), run.config["engine"]["flags"]
     words, hide = list[str](), False
     for word in serve["command"] if serve else flags:
-        words.append("…" if hide else shlex.quote(word.partition("=")[0] + "=…" if _is_secret(word) else word))
-        hide = word.startswith("-") and bool(_SECRET.search(word)) and "=" not in word and not word.endswith("tokens")
+        name, equals, _ = word.partition("=")
+        secret = bool(_SECRET.search(name)) and (bool(equals) or word.startswith("-"))
+        words.append("…" if hide else f"{name}=…" if secret and equals else shlex.quote(word))
+        hide = secret and not equals
     return " ".join(words)
-
-
-def _is_secret(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and bool(_SECRET.search(name))
 
 
 def _split_path(run: Run) -> str:
