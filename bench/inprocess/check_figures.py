@@ -64,13 +64,18 @@ def verdict_of(results: Mapping[str, Any]) -> dict[str, Any]:
     dict
         `verdict` is "equal"; "equal but for near ties", if every answer that parts does so where the target's two
         likeliest tokens are closer than the roundings of bfloat16; or "differs", if one parts elsewhere or the
-        control in float32 does.
+        control in float32 does; "not shown" without an answer to compare.
     """
     found = [c for cell in results["cells"] for c in cell.get("against_plain", ())]
     parted = [c for c in found if not c["equal"]]
     far = [c for c in parted if c["logit_gap"] > NEAR_TIE * c["logit_scale"]]
     in_float32 = all(results["float32_controls"]["greedy_equals_plain"].values())
-    verdict = "differs" if far or not in_float32 else "equal but for near ties" if parted else "equal"
+    if far or not in_float32:
+        verdict = "differs"
+    elif not found:
+        verdict = "not shown"
+    else:
+        verdict = "equal but for near ties" if parted else "equal"
     return {
         "verdict": verdict,
         "answers": len(found),

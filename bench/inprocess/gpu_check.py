@@ -80,13 +80,14 @@ class Check:
         self.buckets = TINY_BUCKETS if self.tiny else BUCKETS
         self.max_tokens = 1 + (3 if self.tiny else 12) * (DRAFT_LENGTH + 1)
         self.dist: str = options.dist
+        self.prompts = {bucket: self._prompts(bucket) for bucket in self.buckets}
         self.engines = make_engines(self.target_config, self.draft_config, self.dtype, self.device)
 
     def has_time(self) -> bool:
         """Whether another cell may begin."""
         return time.perf_counter() - self.begun < self.limit_s
 
-    def prompts(self, bucket: str) -> list[tuple[int, ...]]:
+    def _prompts(self, bucket: str) -> list[tuple[int, ...]]:
         """Return the prompts of a bucket, each of its length exactly: of the DIST, else random ids."""
         length = self.buckets[bucket]
         if self.dist:
@@ -158,7 +159,7 @@ def run_cells(check: Check) -> Iterator[dict[str, Any]]:
     """Yield the figures of each bucket, temperature and mode; what the time did not allow says so."""
     for temperature in TEMPERATURES:
         for bucket in check.buckets:
-            prompts = check.prompts(bucket)
+            prompts = check.prompts[bucket]
             references: list[list[int]] = []
             for mode in MODES:
                 cell: dict[str, Any] = {"bucket": bucket, "temperature": temperature, "mode": mode}

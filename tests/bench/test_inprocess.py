@@ -318,3 +318,8 @@ def test_the_verdict_tells_near_ties_from_differences(gaps, in_float32, verdict)
     controls = {"greedy_equals_plain": {"draft": True, "ngram": in_float32}}
     found = verdict_of({"cells": cells, "float32_controls": controls})
     assert (found["verdict"], found["answers"], found["equal"]) == (verdict, 1 + len(gaps), 1)
+
+
+def test_no_answer_is_no_verdict():
+    controls = {"greedy_equals_plain": {"draft": True}}
+    assert verdict_of({"cells": [{"mode": "plain"}], "float32_controls": controls})["verdict"] == "not shown"
