@@ -23,6 +23,9 @@ COUNTERS = CounterNames(
     cache_hits="vllm:prefix_cache_hits_total",
 )
 
+# Unless told otherwise the server takes these from the model's generation_config.json, the penalty when greedy too.
+_NEUTRAL = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+
 
 def spec_counters(metrics: Mapping[str, Any] | None) -> SpecCounters | None:
     """Return the counters under `metrics.speculative_decoding`; None where the server was not asked for them."""
@@ -117,7 +120,8 @@ class VllmChat(VllmCompletions):
 
     def payload(self, ask: Ask) -> dict[str, Any]:
         """Return the body; the server's chat template is used."""
-        payload = {**chat_payload(ask), "return_token_ids": True, "ignore_eos": ask.sampling.ignore_eos}
+        own = {"return_token_ids": True, "ignore_eos": ask.sampling.ignore_eos, **_NEUTRAL}
+        payload = {**chat_payload(ask), **own}
         return _salted(payload, ask)
 
     def read(self, events: Iterable[Event]) -> Answer:
@@ -134,6 +138,7 @@ def _sampling(ask: Ask) -> dict[str, Any]:
         "top_p": s.top_p,
         "seed": s.seed,
         "ignore_eos": s.ignore_eos,
+        **_NEUTRAL,
     }
 
 

@@ -274,3 +274,13 @@ def test_a_request_for_which_llamacpp_drafted_nothing_had_plain_steps_only():
     assert form.acceptance_length() is None
     assert form.tokens_per_step() == 1.0
     assert normal_form(answer, draft_length=0) is None, "a server without speculation has no acceptance"
+
+
+@pytest.mark.parametrize("name", ["vllm", "vllm-generate", "vllm-chat", "llamacpp"])
+def test_what_cuts_or_bends_the_distribution_is_turned_off_in_every_request(name):
+    # vLLM takes what a request leaves out from the model's generation_config.json, llama.cpp from defaults of its own.
+    payload = ENGINES[name].payload(Ask("m", Sampling(temperature=1.0), (1, 2), ({"role": "user", "content": "x"},)))
+    stated = payload.get("sampling_params", payload)
+    assert (stated["top_k"], stated["min_p"], stated["temperature"], stated["top_p"]) == (0, 0.0, 1.0, 1.0)
+    if name.startswith("vllm"):
+        assert stated["repetition_penalty"] == 1.0
