@@ -25,7 +25,7 @@ _HUB = re.compile(r"[\w.-]+/[\w.-]+@(?P<revision>[\w.-]+)")
 
 
 def _server(run: Run) -> Mapping[str, Any]:
-    return run.described["probe"].get("server") or {}
+    return (run.described.get("probe") or {}).get("server") or {}
 
 
 def _command(run: Run) -> str:

@@ -25,16 +25,16 @@ _WORDS = (
 )
 _HEAD = (
     "point",
-    "streams",
-    "draft length",
-    "temperature",
+    "state",
     "user_tps p50, tokens/s",
     "output_tps, tokens/s",
     "output_tps_per_gpu, tokens/s/GPU",
+    "speed-up of user_tps",
     "acceptance_length, tokens/step",
     "step_latency_s mean",
-    "speed-up of user_tps",
-    "state",
+    "streams",
+    "draft length",
+    "temperature",
 )
 
 
@@ -84,8 +84,9 @@ def _chart(key: Key, runs: Sequence[Run], results: Results) -> Markup:
     drawn = [(spot, name) for name, spots in series.items() for spot in spots if spot.told]
     best = non_dominated([(spot.user_tps or 0.0, spot.output_tps or 0.0) for spot, _ in drawn])
     ringed = {id(spot) for (spot, _), is_best in zip(drawn, best, strict=True) if is_best}
+    split = runs[0].described["split"]
     caption = Caption(
-        f"{runs[0].described['split']['name']}, temperature {key[2]:g}: {KINDS[key[-1]][0]}",
+        f"{split['name']} ({split['rows']:,} rows), temperature {key[2]:g}: {KINDS[key[-1]][0]}",
         "user_tps p50, tokens/s",
         named(key[1]),
         f"{definition(key[1])} Of several repeats, the mean.",
@@ -124,28 +125,32 @@ def _table(sweep: Sweep, results: Results) -> Table:
     speed_ups = {c.run: c.speed_up for c in results.comparisons}
     rows = [_row(run, speed_ups.get(run)) for run in sweep.runs]
     blank = [None] * (len(_HEAD) - 2)
-    rows += [[clipped(str(place["point"]), 80), *blank, "did not finish"] for place in sweep.unfinished]
+    rows += [[clipped(str(place["point"]), 80), "did not finish", *blank] for place in sweep.unfinished]
     skipped = sweep.described.get("skipped") or {}
-    rows += [[clipped(name, 80), *blank, f"not run here: {clipped(why)}"] for name, why in skipped.items()]
+    rows += [[clipped(name, 80), f"not run here: {clipped(why)}", *blank] for name, why in skipped.items()]
     experiment = f", experiment {sweep.experiment}" if sweep.experiment else ""
     return Table(_HEAD, rows, f"Points of the sweep {clipped(sweep.name, 60)}{experiment}.")
 
 
 def _row(run: Run, speed_up: Mapping[str, Any] | None) -> list[Any]:
-    place = [clipped(run.title, 80), run.config["load"]["concurrency"], run.config["engine"]["draft_length"]]
-    place.append(run.config["sampling"]["temperature"])
+    settings = [
+        run.config["load"]["concurrency"],
+        run.config["engine"]["draft_length"],
+        run.config["sampling"]["temperature"],
+    ]
     if run.held_back:
-        gates = ", ".join(gate["name"] for gate in run.summary["gates"])
-        return [*place, *([None] * (len(_HEAD) - len(place) - 1)), f"held back: {gates}"]
+        state = f"held back: {', '.join(gate['name'] for gate in run.summary['gates'])}"
+        return [clipped(run.title, 80), state, *([None] * (len(_HEAD) - 2 - len(settings))), *settings]
     overall, whole = run.summary["overall"], run.summary["run"]
     length = overall["headline"]["acceptance_length"]
     return [
-        *place,
+        clipped(run.title, 80),
+        "finished",
         overall["figures"]["user_tps"]["p50"],
         whole["output_tps"]["value"],
         whole["output_tps_per_gpu"]["value"],
+        times(speed_up),
         with_interval(length["value"], length["interval"]) if run.speculative else None,
         overall["figures"]["step_latency_s"]["mean"],
-        times(speed_up),
-        "finished",
+        *settings,
     ]
