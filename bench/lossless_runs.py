@@ -10,7 +10,9 @@ from typing import Any
 from bench.config import BenchConfig
 from bench.errors import BenchError, UnlikeRuns
 from bench.finished import measured_traces
-from bench.lossless import ALPHA, Gaps, compare_greedy, compare_sampled, not_shown, overall_verdict
+from bench.lossless import Json, not_shown, overall_verdict
+from bench.lossless_greedy import Gaps, compare_greedy
+from bench.lossless_sampled import ALPHA, compare_sampled
 from bench.measured import Measured
 from bench.results import RUN, RunFolder
 
@@ -30,8 +32,6 @@ LIKE = (
     "probe.server.version",
 )
 """Settings that the two runs must share; hardware and load need not be the same."""
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

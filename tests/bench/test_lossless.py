@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from bench.acceptance import Step, from_steps
 from bench.answer import Answer
-from bench.lossless import compare_greedy, compare_sampled, first_difference, not_shown, overall_verdict
+from bench.lossless import not_shown, overall_verdict
+from bench.lossless_greedy import compare_greedy, first_difference
+from bench.lossless_sampled import compare_sampled
 from bench.lossless_tables import difference_rows, verdict_rows
 from bench.measured import Measured
 from bench.trace import Reads, Trace
