@@ -48,7 +48,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Return round values 1, 2 or 5 x 10^n apart that cover ``[low, high]``, at most `most` + 1 of them inside."""
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"low and high must be finite, got {low} and {high}")
-    if high <= low:
+    if high - low <= max(1e-12 * max(abs(low), abs(high)), 1e-300):  # no step that a float can take lies between
         high = low + (abs(low) or 1.0)
     rough = (high - low) / most
     unit = 10.0 ** math.floor(math.log10(rough))
