@@ -104,6 +104,8 @@ def run(
     with shown_progress(loaded.name) as progress:
         summary = run_once(loaded, out, progress, retry_failed=retry_failed)
     _print_summary(summary, by, as_json, _reference(reference, out) if reference else None)
+    if not as_json:
+        _print_published(out, summary)
 
 
 @bench.command()
@@ -235,6 +237,17 @@ def _print_summary(
         for slice_name in by:
             shown_reference = reference if slice_name == "category" else None
             click.echo("\n" + as_text(slice_rows(summary, slice_name, shown_reference)))
+
+
+def _print_published(out: Path, summary: Mapping[str, Any]) -> None:
+    """Print what others published of the run's recipe, if anything, beside the run's own."""
+    from bench.published import published_rows
+    from bench.results import RUN, RunFolder
+    from bench.tables import as_text
+
+    rows = published_rows(RunFolder(out).read_json(RUN), summary)
+    if len(rows) > 1:
+        click.echo("\n" + as_text(rows))
 
 
 def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from bench.recipe import find_recipe, recipe_names
 from bench.recipe_fields import Published
+from bench.tables import marked, shown
 
 Rows = Literal["same rows", "same data set", "other rows"]
 
@@ -68,3 +69,52 @@ def unlike_settings(published: Published, described: Mapping[str, Any]) -> tuple
     }
     pairs = ((name, ours[name], theirs[name]) for name in ours)
     return tuple(f"{name} {a:g}, published {b:g}" for name, a, b in pairs if None not in (a, b) and a != b)
+
+
+def published_beside(described: Mapping[str, Any]) -> tuple[Published, ...]:
+    """Return what is published of a run's recipe for its config, at its temperature or at one that nobody states."""
+    config = described["config"]
+    temperature, rows = config["sampling"]["temperature"], config["data"]["config"]
+    return tuple(
+        one
+        for one in published_figures(config["engine"].get("recipe", ""))
+        if one.temperature in (None, temperature) and (not one.rows_config or one.rows_config.startswith(rows))
+    )
+
+
+PUBLISHED_HEAD = ("figure", "category", "measured", "published", "rows", "differs in", "source", "holds for")
+
+
+def published_rows(described: Mapping[str, Any], summary: Mapping[str, Any]) -> list[list[str]]:
+    """Return a line for each published figure beside the run's own, and what sets the two apart; at least the head.
+
+    A speed-up has no measured value here: it takes a run without drafts, which `bench compare` sets beside this one.
+    """
+    lines = [[marked(PUBLISHED_HEAD[0], summary), *PUBLISHED_HEAD[1:]]]
+    for one in published_beside(described):
+        apart = [rows_of(one, described), "; ".join(unlike_settings(one, described)), one.source, conditions(one)]
+        lengths = {"": one.acceptance_length_mean, **one.acceptance_length}
+        speeds = {"": one.speed_up_mean, **one.speed_up}
+        pooled = one.definition.startswith("mean accepted tokens, pooled")
+        for name, value in lengths.items():
+            if value is not None:
+                own = _own_length(summary, name, pooled=pooled)
+                lines.append(["acceptance_length", name or "mean", shown(own), shown(value), *apart])
+        lines += [
+            ["speed_up", name or "mean", shown(None), shown(value), *apart]
+            for name, value in speeds.items()
+            if value is not None
+        ]
+    return lines
+
+
+def _own_length(summary: Mapping[str, Any], category: str, *, pooled: bool) -> float | None:
+    """Return the run's acceptance length: of a category, or of all, by the aggregation that was published."""
+    if not category and not pooled:
+        value: float | None = summary["overall"]["headline"]["acceptance_length"]["value"]
+        return value
+    table = summary["by"]["category"].get(category) if category else summary["overall"]
+    if table is None:
+        return None
+    length: float | None = table["figures"]["acceptance_length"]["pooled" if pooled else "request_mean"]
+    return length

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.config import DataConfig
-from bench.published import conditions, published_figures, rows_of, same_rows, unlike_settings
+from bench.published import conditions, published_figures, published_rows, rows_of, same_rows, unlike_settings
 from bench.recipe import list_recipes
 from bench.recipe_text import docs_table
 from bench.split import load_split
@@ -185,6 +185,55 @@ def test_settings_that_differ_are_told_and_those_that_nobody_states_are_not():
     assert unlike_settings(one, described(1, {"qa": 1})) == ("temperature 1, published 0", "batch size 8, published 32")
     assert "self" not in conditions(one)
     assert conditions(one).startswith("1 NVIDIA B200, batch size 32, draft length 3, temperature 0")
+
+
+def summary_of(by_category, *, headline, pooled):
+    """As much of a summary as the comparison reads."""
+
+    def table(value):
+        return {"figures": {"acceptance_length": {"request_mean": value, "pooled": value and value + 0.5}}}
+
+    overall = {"headline": {"acceptance_length": {"value": headline}}, "figures": {}}
+    overall["figures"] = {"acceptance_length": {"request_mean": None, "pooled": pooled}}
+    by = {"category": {name: table(value) for name, value in by_category.items()}}
+    return {"synthetic_prompts": False, "overall": overall, "by": by}
+
+
+def told_beside(recipe, summary, **more):
+    run = described(160, {"coding": 80, "qa": 80}, **more)
+    run["config"]["engine"]["recipe"] = recipe
+    run["config"]["sampling"]["temperature"] = 0.0
+    return run, published_rows(run, summary)[1:]
+
+
+def test_each_published_figure_stands_beside_the_runs_own_of_that_category():
+    summary = summary_of({"coding": 2.5, "qa": None}, headline=2.25, pooled=2.0)
+    _, rows = told_beside("speed-bench-gpt-oss-120b-eagle3", summary, path="elsewhere")
+    cells = {(row[0], row[1]): row[2:5] for row in rows}
+    assert cells["acceptance_length", "mean"] == ["2.2500", "2.2500", "other rows"]
+    assert cells["acceptance_length", "coding"] == ["2.5000", "2.4600", "other rows"]
+    assert cells["acceptance_length", "qa"] == ["n/a", "2.2500", "other rows"], "nobody measured is not zero"
+    assert cells["acceptance_length", "stem"] == ["n/a", "2.2800", "other rows"], "this run has no such category"
+    assert cells["speed_up", "mean"] == ["n/a", "1.3400", "other rows"], "a speed-up takes a baseline"
+    assert {row[5] for row in rows} == {"batch size 8, published 32"}
+    assert all("measured by those who made the method or the draft model" in row[7] for row in rows)
+
+
+def test_a_mean_over_all_steps_stands_beside_the_pooled_figure():
+    summary = summary_of({}, headline=2.25, pooled=2.0)
+    _, rows = told_beside("spec-bench-vicuna-7b-eagle", summary, format="spec_bench")
+    assert [row[2:4] for row in rows if row[0] == "acceptance_length"] == [["2.0000", "3.5700"]]
+
+
+def test_figures_of_another_config_or_temperature_stay_away():
+    summary = summary_of({}, headline=None, pooled=None)
+    _, rows = told_beside("speed-bench-llama-3.3-70b-eagle3", summary, config="throughput_2k")
+    assert {row[6] for row in rows} == {"SPEED-Bench (arXiv 2604.09557v2), Table 10"}
+    assert [row[3] for row in rows] == ["1.8600", "2.5900", "1.3900", "1.9100"]
+    _, rows = told_beside("speed-bench-deepseek-r1-mtp", summary)
+    assert len(rows) == 13, "eleven categories and two means, at temperature 0"
+    _, rows = told_beside("", summary)
+    assert rows == []
 
 
 # -- the page
