@@ -60,6 +60,13 @@ def baseline_forward(inputs, model, tokenizer, max_new_tokens, drafter, temperat
     return ids, new_token, new_token, [1] * new_token
 
 
+def wasteful_forward(inputs, model, tokenizer, max_new_tokens, drafter):
+    """Runs the target more often than it says."""
+    for _ in range(2):
+        model(input_ids=inputs.input_ids)
+    return baseline_forward(inputs, model, tokenizer, max_new_tokens, drafter)
+
+
 def merged_forward(inputs, model, tokenizer, max_new_tokens, drafter):
     """The forward that reads the prompt checks drafts too."""
     ids, start, cache, lengths = inputs.input_ids, inputs.input_ids.shape[1], DynamicCache(), []
