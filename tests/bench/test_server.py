@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,7 +56,8 @@ def test_a_server_lives_inside_the_block_and_nothing_of_it_after(tmp_path):
     assert gone(started)
 
 
-def test_a_runner_that_is_killed_leaves_no_orphan(tmp_path):
+@pytest.mark.parametrize("end", ["killed", "terminated with its group", "hung up on with its group"])
+def test_a_runner_that_is_ended_leaves_no_orphan(end, tmp_path):
     port, pids = free_port(), tmp_path / "pids"
     code = (
         "import sys\nfrom pathlib import Path\nfrom bench.config import ServeConfig\n"
@@ -66,11 +68,15 @@ def test_a_runner_that_is_killed_leaves_no_orphan(tmp_path):
     )
     command = [sys.executable, "-c", SERVE, str(port), str(pids)]
     arguments = [sys.executable, "-c", code, f"http://127.0.0.1:{port}", *command]
-    runner = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    runner = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     assert runner.stdout is not None
     assert runner.stdout.readline() == b"up\n"
     started = [int(pid) for pid in pids.read_text().split()]
-    runner.kill()
+    if end == "killed":
+        runner.kill()
+    else:
+        # As `timeout` does, a cancelled CI job, or a terminal that closes.
+        os.killpg(runner.pid, signal.SIGTERM if end.startswith("term") else signal.SIGHUP)
     runner.communicate()
     assert gone(started)
 
