@@ -143,7 +143,8 @@ def analytic_speed_up(baseline: Sequence[Measured], speculative: Sequence[Measur
     """
     t_ar, t_sd = (all_samples(StepLatency(), requests) for requests in (baseline, speculative))
     length = _pooled_length(speculative)
-    if not len(t_ar) or not len(t_sd) or length is None:
+    # Steps that all came in one read have no time between them.
+    if not len(t_ar) or not len(t_sd) or length is None or not t_sd.mean():
         return None
     return float(t_ar.mean() * length / t_sd.mean())
 

@@ -7,7 +7,8 @@ gauge
     last iteration before the page was read): share and rest of the mean step latency.
 inferred
     Nothing is told: the mean step latency is fitted as ``a + b k`` over draft lengths k, and the draft of length k is
-    said to take ``b k``. Whatever else grows with k, such as verifying more tokens, is in b; it is an inference.
+    said to take ``b k``. Whatever else grows with k, such as verifying more tokens, is in b; it is an inference. Where
+    the line falls, or begins below 0, nothing is inferred.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.acceptance import ratio
 from bench.figures.latency import StepLatency
 from bench.measured import NS, Measured
 from bench.slices import sliced
 
 Floats = NDArray[np.float64]
 Evidence = Literal["timed", "gauge", "inferred"]
+
+_ROUNDING_S = 1e-12
 
 DRAFT_NS, VERIFY_NS = "draft_ns", "verify_ns"
 """Keys of `Answer.extras` under which an engine in process gives the times of its verify steps, ns."""
@@ -37,7 +41,7 @@ class DraftLatency:
     Attributes
     ----------
     draft_s, verify_s
-        Mean over steps, s.
+        Mean over steps, s; None where an inference fails, for the step latency does not grow with the draft length.
     steps
         Steps that the means are over.
     residual_s
@@ -46,17 +50,18 @@ class DraftLatency:
 
     task: str
     draft_length: int | None
-    draft_s: float
-    verify_s: float
+    draft_s: float | None
+    verify_s: float | None
     evidence: Evidence
     steps: int
     residual_s: float | None = None
 
     @property
-    def draft_share(self) -> float:
-        """Share of the step that is drafting, in [0, 1]."""
-        whole = self.draft_s + self.verify_s
-        return self.draft_s / whole if whole else 0.0
+    def draft_share(self) -> float | None:
+        """Share of the step that is drafting, in [0, 1]; None where it is not known."""
+        if self.draft_s is None or self.verify_s is None:
+            return None
+        return ratio(self.draft_s, self.draft_s + self.verify_s)
 
 
 def timed(requests: Sequence[Measured], draft_length: int | None, by: str = "category") -> list[DraftLatency]:
@@ -128,8 +133,18 @@ def _inferred(task: str, by_length: Mapping[int, Mapping[str, Floats]]) -> list[
     means = np.array([gaps.mean() for gaps in told.values()], np.float64)
     slope, intercept = np.polyfit(lengths, means, 1)
     residual = float(np.abs(means - (intercept + slope * lengths)).max())
+    # A line that falls, or that begins below 0, is noise: no time is inferred from it.
+    grows = slope > -_ROUNDING_S and intercept >= 0
     return [
-        DraftLatency(task, k, float(slope) * k, float(intercept), "inferred", len(gaps), residual)
+        DraftLatency(
+            task,
+            k,
+            max(float(slope), 0.0) * k if grows else None,
+            float(intercept) if grows else None,
+            "inferred",
+            len(gaps),
+            residual,
+        )
         for k, gaps in told.items()
         if k
     ]

@@ -15,7 +15,6 @@ from bench.experiments.detectors import detect
 from bench.experiments.draft_latency import from_gauge, inferred, step_latencies, timed
 from bench.experiments.draft_length import Measurement, best_lengths
 from bench.experiments.experts import expert_counts, expert_coverage
-from bench.experiments.pareto import Operation, pareto_front
 from bench.experiments.spec_bench import OVERALL, spec_bench_rows
 from bench.experiments.tasks import end_to_end_tps, tasks_of
 from bench.experiments.temperature import temperature_rows
@@ -162,6 +161,14 @@ def test_a_line_in_the_draft_length_is_found_again(base, slope, lengths):
         assert row.evidence == "inferred"
 
 
+def test_a_line_that_falls_or_begins_below_zero_infers_no_time():
+    falls = inferred({0: {"qa": np.full(3, 2.0)}, 4: {"qa": np.full(3, 1.0)}})
+    below = inferred({1: {"qa": np.full(3, 1.0)}, 2: {"qa": np.full(3, 3.0)}})
+    for rows in (falls, below):
+        assert all((row.draft_s, row.verify_s, row.draft_share) == (None, None, None) for row in rows)
+        assert all(row.steps == 3 for row in rows)
+
+
 def test_one_draft_length_infers_nothing_and_a_bend_shows_as_residual():
     assert inferred({3: {"qa": np.ones(4)}}) == []
     rows = inferred({0: {"qa": np.full(3, 1.0)}, 1: {"qa": np.full(3, 1.0)}, 2: {"qa": np.full(3, 4.0)}})
@@ -169,7 +176,7 @@ def test_one_draft_length_infers_nothing_and_a_bend_shows_as_residual():
     assert step_latencies([request("a", steps=[1, 1])])["qa"].tolist() == [0.5, 0.5]
 
 
-# ---- draft length, Pareto, tiers, temperature
+# ---- draft length, tiers, temperature
 
 
 def test_the_best_length_differs_by_concurrency_and_none_may_be_best():
@@ -199,25 +206,6 @@ def test_a_best_length_is_separated_only_if_its_starts_lie_above_all_others():
     assert (clear.separated, unclear.separated) == (True, False)
     assert tied.draft_length == 1, "the shorter of two alike"
     assert tied.gain is None
-
-
-points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
-
-
-@given(points)
-def test_the_front_is_all_that_nothing_dominates(places):
-    operations = [Operation(str(i), float(x), float(y)) for i, (x, y) in enumerate(places)]
-
-    def dominates(a, b):
-        return (a.user_tps >= b.user_tps and a.output_tps >= b.output_tps) and (
-            a.user_tps > b.user_tps or a.output_tps > b.output_tps
-        )
-
-    front = pareto_front(operations)
-    free = [o for o in operations if not any(dominates(other, o) for other in operations)]
-    assert {(o.user_tps, o.output_tps) for o in front} == {(o.user_tps, o.output_tps) for o in free}
-    assert len(front) == len({(o.user_tps, o.output_tps) for o in front})
-    assert front == sorted(front, key=lambda o: o.user_tps)
 
 
 def test_tiers_hold_fall_short_or_stay_open():

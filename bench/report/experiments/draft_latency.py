@@ -44,8 +44,9 @@ _WORDS = (
     ),
     (
         "Inferred: nothing is told. The mean step latency is fitted as a + b k over the draft lengths k that were"
-        " run, the baseline as k = 0; a draft of length k is said to take b k. Whatever else grows with k, such "
-        "as verifying more tokens, is in b. Off the line: the largest distance of a mean from it."
+        " run, the baseline as k = 0; a draft of length k is said to take b k; nothing is said where the line "
+        "falls or begins below 0. Whatever else grows with k, such as verifying more tokens, is in b. Off the "
+        "line: the largest distance of a mean from it."
     ),
     TASK_WORDS,
 )
@@ -116,13 +117,15 @@ def _cells(server: str, latencies: Sequence[DraftLatency], runs: Sequence[Run]) 
         tasks = {task.task: task for task in tasks_of([request for run in same for request in run.requests])}
         for found in latencies:
             if found.draft_length == length and found.task in tasks:
-                times = [
-                    found.draft_s * 1e3,
-                    found.verify_s * 1e3,
-                    f"{found.draft_share:.0%}",
-                    found.evidence,
-                    found.steps,
-                ]
-                off = None if found.residual_s is None else found.residual_s * 1e3
-                rows.append([clipped(server, 60), length, *task_cells(tasks[found.task]), *times, off])
+                rows.append([clipped(server, 60), length, *task_cells(tasks[found.task]), *_times(found)])
     return rows
+
+
+def _times(found: DraftLatency) -> list[Any]:
+    share = None if found.draft_share is None else f"{found.draft_share:.0%}"
+    evidence = found.evidence if found.draft_s is not None else f"{found.evidence}: no growth with k"
+    return [_ms(found.draft_s), _ms(found.verify_s), share, evidence, found.steps, _ms(found.residual_s)]
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3

@@ -47,8 +47,8 @@ _WORDS = (
 )
 _EXPERT_WORDS = (
     "Used: share of a layer's experts that some token of the run was routed to. Effective: exp of the entropy of "
-    "the load. Of a server that answered both kinds of prompts, growth of its counts over each run, the probe's "
-    "one request included."
+    "the load. Of a server that answered both kinds of prompts, growth of its counts over each run, its "
+    "probe and warm-up included."
 )
 
 
