@@ -47,6 +47,8 @@ class Run:
         published; None for none, or for one that this version does not ship.
     place
         Where it lies on the axes of its sweep: server, data, config, temperature, concurrency, draft_length, repeat.
+    page_marks
+        Marks that all runs of the page carry: they stand in every heading, and need not stand in every row.
     """
 
     path: Path
@@ -57,6 +59,7 @@ class Run:
     lossless: Mapping[str, Any] | None = None
     recipe: Recipe | None = None
     place: Mapping[str, Any] = field(default_factory=dict)
+    page_marks: tuple[str, ...] = ()
 
     @cached_property
     def requests(self) -> Sequence[Measured]:
@@ -98,8 +101,13 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Name and marks."""
-        return " ".join([self.name, *(f"[{mark}]" for mark in self.marks)])
+        """Name, and the marks that set it apart from other runs of the page."""
+        return " ".join([self.name, *(f"[{mark}]" for mark in self.marks if mark not in self.page_marks)])
+
+    @property
+    def allowed_gates(self) -> Sequence[Mapping[str, str]]:
+        """Gates that are shut and that whoever ran it allowed to be: the figures are shown, with a mark."""
+        return tuple(self.summary.get("allowed_gates") or ())
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,9 @@ class Results:
         prompts = [run for run in self.runs if run.summary["synthetic_prompts"]]
         acceptance = [run for run in self.runs if run.summary.get("synthetic_acceptance")]
         noted |= {SYNTHETIC_PROMPTS: prompts, SYNTHETIC_ACCEPTANCE: acceptance}
+        for run in self.runs:
+            for gate in run.allowed_gates:
+                noted.setdefault(f"the gate {gate['name']} is shut, which whoever ran it allowed", []).append(run)
         return " ".join(self._said(note, runs) for note, runs in noted.items() if runs)
 
     def _said(self, note: str, runs: Sequence[Run]) -> str:
@@ -194,7 +205,8 @@ def read_results(paths: Sequence[Path]) -> Results:
             sweep = _read_sweep(path)
             sweeps.append(sweep)
             runs += sweep.runs
-    named = _named_apart(runs)
+    shared = tuple(mark for mark in all_marks(runs) if all(mark in run.marks for run in runs))
+    named = [replace(run, page_marks=shared) for run in _named_apart(runs)]
     by_path = {run.path: run for run in named}
     kept = tuple(replace(s, runs=tuple(by_path[run.path] for run in s.runs)) for s in sweeps)
     return Results(tuple(named), kept)

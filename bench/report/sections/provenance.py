@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -159,7 +160,7 @@ def _cited(run: Run) -> str:
     revision = _engine(run, "model_revision")
     parts = [
         f"speedbench {run.described['host']['packages'].get('speedbench') or 'of an unknown version'}",
-        f"run {run.title}, configuration {run.described['digest'][:16]}",
+        f"run {replace(run, page_marks=()).title}, configuration {run.described['digest'][:16]}",
         f"{engine} {_server(run).get('version') or 'of an unknown version'}",
         f"model {_engine(run, 'model')}{f'@{revision}' if revision else ' at no stated revision'}",
         f"split {run.described['split']['name']}, sha256 {run.described['split']['sha256'][:16]}",

@@ -33,6 +33,7 @@ _AUDIT = (
     "the loop lag's p99 is above max({timer:g} ms, {step:.0%} of the median step), or tokens by id differ from the "
     "server's usage."
 )
+_GATE_HEAD = ("run", "gate", "what it saw")
 _AUDIT_HEAD = (
     "run",
     "valid",
@@ -48,18 +49,23 @@ _AUDIT_HEAD = (
 
 
 def gates(results: Results) -> Section | None:
-    """Return the gates of the runs that are held back; none of their figures is anywhere on the page."""
-    rows = [
-        [clipped(run.title, 80), gate["name"], clipped(gate["detail"], 400)]
-        for run in results.held_back
-        for gate in run.summary["gates"]
-    ]
-    if not rows:
-        return None
-    words = (
-        f"Gates hold back {listed([clipped(run.name, 60) for run in results.held_back])}: no figure of these is shown."
-    )
-    return Section("Held back", (words,), (Table(("run", "gate", "what it saw"), rows),))
+    """Return the gates that are shut: of runs that are held back, and of those where somebody allowed it."""
+    held = [row for run in results.held_back for row in _gate_rows(run, run.summary["gates"])]
+    allowed = [row for run in results.runs for row in _gate_rows(run, run.allowed_gates)]
+    words, tables = list[str](), list[Table]()
+    if held:
+        names = listed([clipped(run.name, 60) for run in results.held_back])
+        words.append(f"Gates hold back {names}: no figure of these is shown.")
+        tables.append(Table(_GATE_HEAD, held, "Held back."))
+    if allowed:
+        tables.append(
+            Table(_GATE_HEAD, allowed, "Shut, and allowed to be: the figures are shown, and are as good as this.")
+        )
+    return Section("Gates", words, tables) if tables else None
+
+
+def _gate_rows(run: Run, shut: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    return [[clipped(run.title, 80), gate["name"], clipped(gate["detail"], 400)] for gate in shut]
 
 
 def losslessness(results: Results) -> Section | None:
