@@ -94,9 +94,10 @@ and are to be loaded as float32: every engine then has the same values, and roun
 - {manual} characters of the manual that `help()` shows (`pydoc_data`, PSF licence);
 - {prose} characters of prose and {dialogues} dialogues that were written for this project (`corpus/`, Apache-2.0);
 - {derived} short chats made from the first three: a function for its name, a docstring for a question, a paragraph to
-  go on with or to shorten.
+  write, to go on with or to shorten.
 
-No text of a benchmark. Every twentieth text and chat was held out.
+No text of a benchmark. Every twentieth text and chat was held out; a chat may be made from a text that was trained on,
+so its figure below flatters.
 
 ## Made by
 

@@ -17,6 +17,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _ASK_CODE = ("Write the Python function `{name}`. {about}", "Implement `{name}` in Python.", "Write code: {about}")
 _ASK_ABOUT = ("What does `{name}` do?", "Explain `{name}`.", "What is `{name}` in the module {module} for?")
 _ASK_NEXT = ("Continue: {first}", "Go on with this text: {first}", "Write what comes next.\n{first}")
+_ASK_WHOLE = ("Write a text that begins: {words}", "Write a paragraph about this: {words}", "Tell me about {words}.")
 _ASK_SHORT = ("Summarize this text.\n{text}", "Give the main point.\n{text}", "{text}\n\nWhat is this about?")
 
 
@@ -56,7 +57,8 @@ def read_corpus(seed: int) -> Corpus:
     manual = _manual()
     prose = own_prose()
     chats = [chat for name, text in files.items() for chat in _code_chats(name, text, rng)]
-    chats += [chat for text in (*prose, *manual) for chat in _prose_chats(text, rng)]
+    chats += [chat for text in manual for chat in _paragraph_chats("manual", text, rng)]
+    chats += [chat for text in prose for chat in _paragraph_chats("prose", text, rng)]
     chats += own_dialogues()
     return Corpus(tuple(files.values()), manual, prose, tuple(chats))
 
@@ -80,7 +82,7 @@ def own_dialogues() -> list[Chat]:
 
 
 def read_dialogues(text: str) -> list[Chat]:
-    """Return the dialogues of a text: lines that begin `Q: ` and `A: ` by turns, a blank line between dialogues.
+    """Return the dialogues of a text: lines that begin `Q: ` and `A: ` by turns, a blank line before each dialogue.
 
     Raises
     ------
@@ -88,9 +90,9 @@ def read_dialogues(text: str) -> list[Chat]:
         If a dialogue does not go question, answer, question, answer; names it by its first line.
     """
     chats = []
-    for block in filter(None, (part.strip() for part in text.split("\n\n"))):
+    for block in re.split(r"\n\n(?=Q: )", text.strip()):
         pieces = re.split(r"^([QA]): ", block, flags=re.MULTILINE)[1:]
-        speakers, turns = pieces[::2], tuple(piece.strip() for piece in pieces[1::2])
+        speakers, turns = pieces[::2], tuple(piece.rstrip() for piece in pieces[1::2])
         if not turns or "".join(speakers) != "QA" * (len(turns) // 2):
             raise ValueError(f"a dialogue must go Q, A, Q, A; not so after {block.splitlines()[0]!r}")
         chats.append(Chat("dialogue", turns))
@@ -113,17 +115,20 @@ def _code_chats(module: str, text: str, rng: random.Random) -> Iterator[Chat]:
             yield Chat("manual", (rng.choice(_ASK_ABOUT).format(name=node.name, module=module), about))
 
 
-def _prose_chats(text: str, rng: random.Random) -> Iterator[Chat]:
-    """Yield, for the paragraphs of a text, a request to go on or to shorten."""
+def _paragraph_chats(kind: str, text: str, rng: random.Random) -> Iterator[Chat]:
+    """Yield, for the paragraphs of a text, requests to go on, to write the whole, and to shorten."""
     for paragraph in text.split("\n\n"):
         sentences = _SENTENCE.split(paragraph.strip())
         if len(sentences) < 2 or not paragraph[:1].isalpha() or len(paragraph) > 900:
             continue
         cut = rng.randrange(1, len(sentences))
         first, rest = " ".join(sentences[:cut]), " ".join(sentences[cut : cut + rng.randrange(1, 4)])
-        yield Chat("prose", (rng.choice(_ASK_NEXT).format(first=first), rest))
+        yield Chat(kind, (rng.choice(_ASK_NEXT).format(first=first), rest))
+        if len(paragraph) <= 450:
+            words = " ".join(paragraph.split()[: rng.randrange(3, 7)])
+            yield Chat(kind, (rng.choice(_ASK_WHOLE).format(words=words), paragraph))
         if len(sentences) > 2:
-            yield Chat("prose", (rng.choice(_ASK_SHORT).format(text=paragraph), sentences[0]))
+            yield Chat(kind, (rng.choice(_ASK_SHORT).format(text=paragraph), sentences[0]))
 
 
 def texts_for_tokenizer(corpus: Corpus) -> Sequence[str]:
