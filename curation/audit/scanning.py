@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.audit.arrow import numbers_of, text_offsets
+from curation.audit.errors import AuditError
 from curation.audit.reading import Documents
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
-from curation.kernels.audit_overlap import BATCH_BYTES, NUMPY, Kernel, Scan, keep_best, moved, scan
+from curation.kernels.audit_overlap import BATCH_BYTES, Found, Scan, judge, keep_best, moved, scan
 from curation.kernels.audit_rules import Rule
 from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 
-_FAST_FROM_BYTES = 96 << 20  # loading it takes a second, which it wins back in about so much text
-_FAST_BATCH_BYTES = 4 << 20  # one pass over the tokens needs no cache for them, and each batch costs a millisecond
+_FAST_FROM_BYTES = 256 << 20
+"""From so much text on the compiled kernel wins back the seconds that compiling it takes, once a machine."""
+
+Kernel = Callable[[Bytes, Ints, Ints], Found]
 _SPACE_REACH = 4096
 _MOSTLY_ASCII = 0.9
 
@@ -34,7 +37,7 @@ class Scanner:
     overlap
         Bytes by which the pieces of a long document overlap: more than the longest prompt can take up.
     kernel
-        The numpy one or the compiled one.
+        The compiled one, `audit.fast_kernel.FastKernel`; None for numpy.
     near_misses
         Also tell pairs that no class holds (for the semantic stage).
     """
@@ -42,7 +45,7 @@ class Scanner:
     index: OverlapIndex
     rule: Rule
     overlap: int
-    kernel: Kernel
+    kernel: Kernel | None
     near_misses: bool = False
 
     @property
@@ -53,55 +56,94 @@ class Scanner:
     def scan(self, documents: Documents) -> tuple[list[Hit], Ints]:
         """Return the hits of a batch, in the order of document and prompt, and the tokens of each document."""
         texts = documents.texts
-        num_tokens = np.zeros(len(texts), np.int64)
-        best: dict[tuple[int, int], Hit] = {}
-        length = np.diff(text_offsets(texts)).astype(np.int64)
-        for members in _groups(texts, length, self.piece, self.kernel.batch_bytes):
-            if len(members) == 1 and length[members[0]] > self.piece:
-                self._scan_long(texts, int(members[0]), best, num_tokens)
-                continue
-            raw, offsets = _joined(texts, members, length)
-            result = self._scan(raw, offsets)
-            num_tokens[members] = result.num_tokens
-            for hit in result.hits:
-                document = int(members[hit.document])
-                keep_best(best, moved(hit, document - hit.document))
-        return [best[pair] for pair in sorted(best)], num_tokens
+        work = _Work(np.zeros(len(texts), np.int64), {})
+        offsets = text_offsets(texts).astype(np.int64)
+        length = np.diff(offsets)
+        raw = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+        whole = np.flatnonzero(length <= self.piece)
+        if self.kernel is None:
+            self._scan_joined(texts, whole, work)
+        else:
+            self._scan_in_place(self.kernel, texts, raw, offsets, whole, work)
+        for i in np.flatnonzero(length > self.piece).tolist():
+            self._scan_long(raw[offsets[i] : offsets[i + 1]], i, work)
+        return [work.best[pair] for pair in sorted(work.best)], work.num_tokens
+
+    def _scan_in_place(
+        self, kernel: Kernel, texts: pa.Array, raw: Bytes, offsets: Ints, whole: Ints, work: _Work
+    ) -> None:
+        left = []
+        for members in _batches(whole, offsets[whole + 1] - offsets[whole]):
+            base, top = int(offsets[members[0]]), int(offsets[members[-1] + 1])
+            found = kernel(raw[base:top], offsets[members] - base, offsets[members + 1] - base)
+            work.add(self._judge(found), members)
+            left.append(members[found.left])
+        if left:
+            self._scan_joined(texts, np.concatenate(left), work)
+
+    def _scan_joined(self, texts: pa.Array, whole: Ints, work: _Work) -> None:
+        for members in _alike(texts, whole):
+            work.add(self._scan(*_joined(texts, members)), members)
 
     def _scan(self, raw: Bytes, offsets: Ints) -> Scan:
-        return scan(raw, offsets, self.index, self.rule, self.kernel, near_misses=self.near_misses)
+        return scan(raw, offsets, self.index, self.rule, near_misses=self.near_misses)
 
-    def _scan_long(self, texts: pa.Array, i: int, best: dict[tuple[int, int], Hit], num_tokens: Ints) -> None:
-        raw = _bytes_of(texts, i)
+    def _judge(self, found: Found) -> Scan:
+        return judge(found, self.index, self.rule, near_misses=self.near_misses)
+
+    def _scan_piece(self, raw: Bytes) -> Scan:
+        if self.kernel is not None:
+            found = self.kernel(raw, np.array([0]), np.array([len(raw)]))
+            if not len(found.left):
+                return self._judge(found)
+        return self._scan(raw, np.array([0, len(raw) + 1]))
+
+    def _scan_long(self, raw: Bytes, i: int, work: _Work) -> None:
         characters = at = 0
         for begin, end in pieces(raw, self.piece, self.overlap):
             characters += count_characters(raw[at:begin])
             at = begin
-            result = self._scan(raw[begin:end], np.array([0, end - begin + 1]))
-            num_tokens[i] += int(result.num_tokens[0])
-            for hit in result.hits:
-                keep_best(best, moved(hit, i, characters))
+            work.add(self._scan_piece(raw[begin:end]), np.array([i]), characters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What was found so far in the documents of a unit."""
+
+    num_tokens: Ints
+    best: dict[tuple[int, int], Hit]
+
+    def add(self, result: Scan, members: Ints, characters: int = 0) -> None:
+        """Add what was found in some of the documents, or in a piece of one that begins at a character."""
+        np.add.at(self.num_tokens, members, result.num_tokens)
+        for hit in result.hits:
+            keep_best(self.best, moved(hit, int(members[hit.document]) - hit.document, characters))
 
 
 def make_scanner(index: OverlapIndex, rule: Rule, *, fast: bool, near_misses: bool = False) -> Scanner:
     """Return a scanner with the compiled kernel or the numpy one."""
     longest = max((len(text.encode("utf-8", "replace")) for text in _longest(index)), default=0)
     # A copy may be in full width, three bytes to a letter.
-    return Scanner(index, rule, 3 * longest + 4096, _fast() if fast else NUMPY, near_misses)
+    return Scanner(index, rule, 3 * longest + 4096, _fast(index) if fast else None, near_misses)
 
 
 def use_fast(num_bytes: int) -> bool:
-    """Tell whether the compiled kernel is there and the corpus large enough to pay for loading it."""
+    """Tell whether the compiled kernel is there, and compiled already or worth it for so much text."""
     from importlib.util import find_spec
 
-    return num_bytes >= _FAST_FROM_BYTES and find_spec("numba") is not None
+    if find_spec("numba") is None:
+        return False
+    from curation.audit.machine_code import is_compiled
+
+    return num_bytes >= _FAST_FROM_BYTES or is_compiled()
 
 
-def _fast() -> Kernel:
-    from curation.kernels.audit_fast import FastTokenizer
-    from curation.kernels.audit_fast_search import FastSearch
-
-    return Kernel(FastTokenizer(), FastSearch(), _FAST_BATCH_BYTES)
+def _fast(index: OverlapIndex) -> Kernel:
+    try:
+        from curation.audit.fast_kernel import FastKernel
+    except ImportError:
+        raise AuditError("--kernel numba: numba is not installed; install the extra [fast]") from None
+    return FastKernel(index)
 
 
 def _longest(index: OverlapIndex) -> Iterator[str]:
@@ -110,39 +152,35 @@ def _longest(index: OverlapIndex) -> Iterator[str]:
         yield index.texts[int(index.num_tokens.argmax())]
 
 
-def _groups(texts: pa.Array, length: Ints, piece: int, batch_bytes: int) -> Iterator[Ints]:
-    """Batches of documents, like with like; long ones each alone."""
+def _alike(texts: pa.Array, members: Ints) -> Iterator[Ints]:
+    """Batches of documents, like with like."""
+    length = np.diff(text_offsets(texts)).astype(np.int64)
     characters = numbers_of(pc.utf8_length(texts))
     # ASCII skips folding, and text with a few other letters the search for characters that are words.
     kinds = np.where(characters == length, 0, np.where(characters > _MOSTLY_ASCII * length, 1, 2))
     for kind in range(3):
-        members = np.flatnonzero((kinds == kind) & (length <= piece))
-        ends = np.cumsum(length[members])
-        begin = 0
-        while begin < len(members):
-            base = int(ends[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, base + batch_bytes, "right")))
-            yield members[begin:end]
-            begin = end
-    for i in np.flatnonzero(length > piece):
-        yield np.array([i])
+        same = members[kinds[members] == kind]
+        yield from _batches(same, length[same])
 
 
-def _joined(texts: pa.Array, members: Ints, length: Ints) -> tuple[Bytes, Ints]:
+def _batches(members: Ints, length: Ints) -> Iterator[Ints]:
+    """Consecutive members of about `BATCH_BYTES` together, by the length of each."""
+    ends = np.cumsum(length)
+    begin = 0
+    while begin < len(members):
+        base = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, base + BATCH_BYTES, "right")))
+        yield members[begin:end]
+        begin = end
+
+
+def _joined(texts: pa.Array, members: Ints) -> tuple[Bytes, Ints]:
     """Lay documents one behind the other, a line feed between them."""
     data = memoryview(texts.buffers()[2] or b"")
-    first = text_offsets(texts)[members]
-    begins, ends = first.tolist(), (first + length[members]).tolist()
-    joined = b"\n".join([data[a:b] for a, b in zip(begins, ends, strict=True)])
-    return np.frombuffer(joined, np.uint8), np.concatenate([[0], np.cumsum(length[members] + 1)])
-
-
-def _bytes_of(texts: pa.Array, i: int) -> Bytes:
-    at = text_offsets(texts)[i : i + 2]
-    data = texts.buffers()[2]
-    if data is None:
-        return np.zeros(0, np.uint8)
-    return np.frombuffer(data, np.uint8)[int(at[0]) : int(at[1])]
+    offsets = text_offsets(texts).astype(np.int64)
+    begins, ends = offsets[members], offsets[members + 1]
+    joined = b"\n".join([data[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)])
+    return np.frombuffer(joined, np.uint8), np.concatenate([[0], np.cumsum(ends - begins + 1)])
 
 
 def pieces(raw: Bytes, size: int, overlap: int) -> Iterator[tuple[int, int]]:

@@ -144,7 +144,7 @@ def _full_kind(pair: _Pair) -> str:
 
 def _stretch(batch: Batch, document: int, begin: int, end: int, *, margin: int) -> str:
     a, b = batch.byte_span(begin, end)
-    low, high = int(batch.offsets[document]), int(batch.offsets[document + 1]) - 1
+    low, high = int(batch.begin[document]), int(batch.end[document])
     raw = batch.raw[max(low, a - margin) : min(high, b + margin)]
     return raw.tobytes().decode("utf-8", "ignore")
 

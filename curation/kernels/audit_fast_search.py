@@ -1,261 +1,249 @@
-"""`audit_postings.find_postings` compiled by numba (extra `[fast]`): the same matches, one look for each."""
+"""`audit_postings.find_postings` in machine code (extra `[fast]`): the same matches, less those that lead nowhere."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from curation.kernels.audit_fast import trailing_zeros
 from curation.kernels.audit_hash import C
-from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
-from curation.kernels.audit_postings import Postings
-from curation.kernels.audit_shingles import AROUND, ShingleTable
-from curation.kernels.audit_tokens import Ints, Tokens
+from curation.kernels.audit_shingles import AROUND
+from curation.kernels.pointers import compiled
 
-_SIX = np.uint64(63)
-_BYTE = np.uint64(255)
-_SHIFT = np.uint64(8)
-_TOP = np.uint64(56)
 _C1 = np.uint64(C)
 _C2 = np.uint64(C * C % 2**64)
+_SIX = np.uint64(63)
+_ONE = np.uint64(1)
 _LOW7, _HIGH, _ONES = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
-_SEVEN = np.uint64(7)
+_MOST = np.uint64(2 * AROUND)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """A `ShingleTable` laid out so that all that is asked of a posting lies side by side.
+@compiled
+def _held(seen: Any, shift: Any, shingle: Any) -> Any:
+    """Return 1 if a shingle may be in a table, else 0."""
+    word = seen[np.int64(shingle >> shift)]
+    held = word >> (shingle & _SIX)
+    held &= word >> ((shingle >> np.uint64(6)) & _SIX)
+    held &= word >> ((shingle >> np.uint64(12)) & _SIX)
+    return np.int64(held & _ONE)
 
-    Attributes
-    ----------
-    rows
-        A row a posting, shape ``(m, 4)``: hash, bytes before and behind, then prompt, position and need in one word.
-    begins
-        Shape ``(2**c + 1,)``: the first row at or behind each pattern of c leading bits of a hash.
-    seen
-        The table's filter.
+
+@compiled
+def flag_shingles(
+    hashes: Any,
+    first: Any,
+    last: Any,
+    seen5: Any,
+    shift5: Any,
+    seen3: Any,
+    shift3: Any,
+    flagged5: Any,
+    flagged3: Any,
+    n5: Any,
+    n3: Any,
+) -> Any:
+    """Write where the shingles of one document stand that may be in a table; return how many there are then.
+
+    Nothing depends on what was found before, and nothing branches: many look-ups in the filters are under way at once.
     """
-
-    rows: NDArray[np.uint64]
-    begins: NDArray[np.int32]
-    seen: NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, table: ShingleTable) -> _Entries:
-        place = (table.prompt.astype(np.uint64) << np.uint64(32)) | (table.position.astype(np.uint64) << np.uint64(5))
-        keys = np.repeat(table.keys, np.diff(table.begins))
-        rows = np.stack([keys, table.before, table.behind, place | table.need], axis=1)
-        return cls(rows, table.begins[table.buckets].astype(np.int32), table.seen)
-
-
-class FastSearch:
-    """`audit_postings.find_postings`, compiled; keeps its form of the index that it was last used with."""
-
-    def __init__(self) -> None:
-        self._index: OverlapIndex | None = None
-        self._scratch = np.empty((4, 0), np.int64)
-        self._flags = np.empty(0, np.uint8)
-
-    def __call__(self, tokens: Tokens, index: OverlapIndex) -> tuple[Postings, Postings]:
-        """Look up the shingles of a batch: see `audit_postings.find_postings`."""
-        if self._index is not index:
-            self._index = index
-            self._five, self._three = _Entries.of(index.five), _Entries.of(index.three)
-        n = len(tokens.hashes)
-        if self._scratch.shape[1] < n:
-            # Working memory that is kept: fresh pages for every batch would cost more than the search.
-            self._scratch = np.empty((4, 2 * n), np.int64)
-            self._flags = np.empty(2 * n + 8, np.uint64).view(np.uint8)
-        working = (self._flags, self._scratch)
-        return (
-            _search(tokens, index, self._five, SHINGLE, *working),
-            _search(tokens, index, self._three, SHORT_SHINGLE, *working),
-        )
+    if last - first < 3:
+        return n5, n3
+    h1, h2 = hashes[first + 1], hashes[first + 2]
+    p0, p1 = hashes[first] * _C1 + h1, h1 * _C1 + h2
+    i = first
+    if last - first >= 5:
+        h3 = hashes[first + 3]
+        p2 = h2 * _C1 + h3
+        while i + 5 <= last:
+            h4 = hashes[i + 4]
+            p3 = h3 * _C1 + h4
+            three = p0 * _C1 + h2
+            flagged3[n3] = np.int32(i)
+            n3 += _held(seen3, shift3, three)
+            flagged5[n5] = np.int32(i)
+            n5 += _held(seen5, shift5, three * _C2 + p3)
+            p0, p1, p2 = p1, p2, p3
+            h2, h3 = h3, h4
+            i += 1
+    while i + 3 <= last:
+        three = (hashes[i] * _C1 + hashes[i + 1]) * _C1 + hashes[i + 2]
+        flagged3[n3] = np.int32(i)
+        n3 += _held(seen3, shift3, three)
+        i += 1
+    return n5, n3
 
 
-def _search(
-    tokens: Tokens, index: OverlapIndex, table: _Entries, size: int, flags: NDArray[np.uint8], scratch: Ints
-) -> Postings:
-    if not len(table.rows) or len(tokens.hashes) < size:
-        empty = np.zeros(0, np.int64)
-        return Postings(empty, empty, empty, empty, size)
-    shingles, at, row, end = scratch[0].view(np.uint64), *scratch[1:]
-    _flag_shingles(tokens.hashes, size, table.seen, flags)
-    passed = _flagged(tokens.hashes, size, flags.view(np.uint64), shingles, at)
-    held = _find_rows(shingles[:passed], at, table.begins, table.rows, row, end)
-    found = _look_up(tokens.hashes, tokens.first, size, shingles[:held], at, row, end, table.rows)
-    own = (index.hashes, index.first, index.num_tokens, index.stride)
-    document, prompt, at, position = _confirm(
-        tokens.hashes, tokens.first, size, found, *own, min_around(index.max_prompts)
-    )
-    return Postings(document, prompt, at, position, size)
-
-
-@numba.njit(nogil=True, cache=True, inline="always")
-def _leading(num_patterns: Any) -> Any:
-    """How far to shift a word so that as many leading bits are left as tell so many patterns apart."""
-    shift = np.uint64(64)
-    while np.uint64(1) << (np.uint64(64) - shift) < np.uint64(num_patterns):
-        shift -= np.uint64(1)
-    return shift
-
-
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled
 def _shingle(hashes: Any, i: Any, size: Any) -> Any:
     shingle = hashes[i] * _C2 + hashes[i + 1] * _C1 + hashes[i + 2]
-    if size == SHINGLE:
+    if size == 5:
         shingle = shingle * _C2 + hashes[i + 3] * _C1 + hashes[i + 4]
     return shingle
 
 
-@numba.njit(nogil=True, cache=True)
-def _flag_shingles(hashes: Any, size: Any, seen: Any, flags: Any) -> Any:
-    """Write, for each shingle, 1 if it may be in the table, else 0; zeros behind the last one up to a whole word."""
-    shift = _leading(len(seen))
-    count = len(hashes) - size + 1
-    # Nothing depends on what was found before: many look-ups in the filter are under way at once.
-    for i in range(count):
-        shingle = _shingle(hashes, i, size)
-        word = seen[shingle >> shift]
-        held = word >> (shingle & _SIX)
-        held &= word >> ((shingle >> np.uint64(6)) & _SIX)
-        held &= word >> ((shingle >> np.uint64(12)) & _SIX)
-        flags[i] = np.uint8(held & np.uint64(1))
-    for i in range(count, (count + 7) & ~7):
-        flags[i] = 0
-
-
-@numba.njit(nogil=True, cache=True)
-def _flagged(hashes: Any, size: Any, flag_words: Any, shingles: Any, at: Any) -> Any:
-    """Write hash and place of the shingles that are flagged; return how many."""
-    found: Any = 0
-    for k in range((len(hashes) - size + 8) >> 3):
-        word = flag_words[k]
-        while word:
-            i = 8 * k + np.int64(trailing_zeros(word) >> np.uint64(3))
-            word &= word - np.uint64(1)
-            shingles[found] = _shingle(hashes, i, size)
-            at[found] = i
-            found += 1
-    return found
-
-
-@numba.njit(nogil=True, cache=True)
-def _find_rows(shingles: Any, places: Any, begins: Any, rows: Any, row: Any, end: Any) -> Any:
-    """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
-    shift = _leading(len(begins) - 1)
-    # One load a loop and no branch: so the processor waits for many of them at once.
-    for i in range(len(shingles)):
-        bucket = shingles[i] >> shift
-        row[i] = begins[bucket]
-        end[i] = begins[bucket + np.uint64(1)]
-    count: Any = 0
-    for i in range(len(shingles)):
-        first = min(row[i], len(rows) - 1)
-        wanted = (rows[first, 0] == shingles[i]) | (end[i] > row[i] + 1)
-        shingles[count] = shingles[i]
-        places[count] = places[i]
-        row[count] = row[i]
-        end[count] = end[i]
-        count += np.int64(wanted)
-    return count
-
-
-@numba.njit(nogil=True, cache=True, inline="always")
-def _bytes_at(hashes: Any, first: Any) -> Any:
-    """Last byte of `AROUND` token hashes, the first lowest; 0 beyond the ends."""
+@compiled
+def _bytes_at(hashes: Any, first: Any, low: Any, high: Any) -> Any:
+    """Last byte of `AROUND` token hashes, the first lowest; 0 beyond the document."""
     word = np.uint64(0)
-    if first >= 0 and first + AROUND <= len(hashes):
+    if first >= low and first + AROUND <= high:
         for j in range(AROUND):
-            word = (word >> _SHIFT) | (hashes[first + j] << _TOP)
+            word = (word >> np.uint64(8)) | (hashes[first + j] << np.uint64(56))
         return word
     for j in range(first, first + AROUND):
-        byte = hashes[j] << _TOP if 0 <= j < len(hashes) else np.uint64(0)
-        word = (word >> _SHIFT) | byte
+        byte = hashes[j] << np.uint64(56) if low <= j < high else np.uint64(0)
+        word = (word >> np.uint64(8)) | byte
     return word
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@compiled
 def _num_different(a: Any, b: Any) -> Any:
     differ = a ^ b
     high = (((differ & _LOW7) + _LOW7) | differ) & _HIGH
-    return ((high >> _SEVEN) * _ONES) >> _TOP
+    return ((high >> np.uint64(7)) * _ONES) >> np.uint64(56)
 
 
-@numba.njit(nogil=True, cache=True)
-def _look_up(hashes: Any, first: Any, size: Any, shingles: Any, places: Any, begin: Any, ends: Any, rows: Any) -> Any:
-    """Return document, place, prompt and position of the matches whose surroundings agree byte by byte."""
-    capacity = max(64, len(shingles))
-    out = np.empty((capacity, 4), np.int64)
+@compiled
+def _find_rows(
+    hashes: Any, size: Any, places: Any, n: Any, begins: Any, shift: Any, rows: Any, row: Any, end: Any
+) -> Any:
+    """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
+    # One load a loop and no branch: so the processor waits for many of them at once.
+    for i in range(n):
+        bucket = np.int64(_shingle(hashes, np.int64(places[i]), size) >> shift)
+        row[i] = begins[bucket]
+        end[i] = begins[bucket + 1]
     count: Any = 0
-    document: Any = 0
-    most = np.uint64(2 * AROUND)
-    for i in range(len(shingles)):
-        shingle = shingles[i]
-        at = places[i]
-        row: Any = begin[i]
-        end = ends[i]
-        while row < end and rows[row, 0] != shingle:
-            row += 1
-        if row == end:
-            continue
-        while first[document + 1] <= at:
-            document += 1
-        if at + size > first[document + 1]:
-            continue
-        before = _bytes_at(hashes, at - AROUND)
-        behind = _bytes_at(hashes, at + size)
-        while row < end and rows[row, 0] == shingle:
-            place = rows[row, 3]
-            alike = most - _num_different(before, rows[row, 1]) - _num_different(behind, rows[row, 2])
-            if alike >= (place & np.uint64(31)):
-                if count == capacity:
-                    capacity *= 2
-                    more = np.empty((capacity, 4), np.int64)
-                    more[:count] = out
-                    out = more
-                out[count, 0] = document
-                out[count, 1] = at
-                out[count, 2] = np.int64(place >> np.uint64(32))
-                out[count, 3] = np.int64((place & np.uint64(0xFFFFFFFF)) >> np.uint64(5))
-                count += 1
-            row += 1
-    return out[:count]
+    for i in range(n):
+        first = np.int64(row[i])
+        same = rows[4 * first] == _shingle(hashes, np.int64(places[i]), size)
+        places[count] = places[i]
+        row[count] = row[i]
+        end[count] = end[i]
+        count += np.int64((same & (end[i] > row[i])) | (end[i] > row[i] + 1))
+    return count
 
 
-@numba.njit(nogil=True, cache=True)
-def _confirm(
+@compiled
+def _is_alike(
     hashes: Any,
-    first: Any,
+    low: Any,
+    high: Any,
+    at: Any,
     size: Any,
-    found: Any,
+    prompt: Any,
+    position: Any,
     prompt_hashes: Any,
     prompt_first: Any,
     num_tokens: Any,
     stride: Any,
     share: Any,
 ) -> Any:
-    """Keep the matches around which enough tokens are the same."""
-    out = np.empty((4, len(found)), np.int64)
+    """Tell whether enough tokens around a match are the same."""
+    if stride[prompt] > 1:
+        return True
+    shift = at - position
+    a = max(0, position - AROUND)
+    b = min(num_tokens[prompt], position + size + AROUND)
+    same: Any = 0
+    own = prompt_first[prompt]
+    for j in range(max(a, low - shift), min(b, high - shift)):
+        same += np.int64(hashes[shift + j] == prompt_hashes[own + j])
+    return same >= share * (b - a)
+
+
+@compiled
+def _keep_enough(
+    out: Any, begin: Any, count: Any, size: Any, num_weighted: Any, stride: Any, min_run: Any, held: Any
+) -> Any:
+    """Drop, in place, the matches of one document with prompts of which it holds too little; see `_enough`."""
+    for i in range(begin, count):
+        held[out[4 * i + 1]] += 1
+    kept = begin
+    for i in range(begin, count):
+        prompt = out[4 * i + 1]
+        n = held[prompt] & 0xFFFFFFFF
+        # Above how many there are it counts how many were seen: the last leaves 0 for the next document.
+        held[prompt] += 1 << 32
+        if held[prompt] >> 32 == n:
+            held[prompt] = 0
+        if 4 * n * size >= max(num_weighted[prompt], 1) or n + size - 1 >= min_run or stride[prompt] > 1:
+            for j in range(4):
+                out[4 * kept + j] = out[4 * i + j]
+            kept += 1
+    return kept
+
+
+@compiled
+def search_flagged(
+    hashes: Any,
+    first: Any,
+    size: Any,
+    places: Any,
+    n: Any,
+    begins: Any,
+    shift: Any,
+    rows: Any,
+    row: Any,
+    end: Any,
+    prompt_hashes: Any,
+    prompt_first: Any,
+    num_tokens: Any,
+    num_weighted: Any,
+    stride: Any,
+    share: Any,
+    min_run: Any,
+    held: Any,
+    out: Any,
+    capacity: Any,
+) -> Any:
+    """Write document, prompt, place and position of the matches; return how many, or -1 if there is no room."""
+    n = _find_rows(hashes, size, places, n, begins, shift, rows, row, end)
     count: Any = 0
-    for i in range(len(found)):
-        document, at, p, position = found[i]
-        if stride[p] == 1:
-            shift = at - position
-            a = max(0, position - AROUND)
-            b = min(num_tokens[p], position + size + AROUND)
-            same = 0
-            for j in range(max(a, first[document] - shift), min(b, first[document + 1] - shift)):
-                same += hashes[shift + j] == prompt_hashes[prompt_first[p] + j]
-            if same < share * (b - a):
-                continue
-        out[0, count] = document
-        out[1, count] = p
-        out[2, count] = at
-        out[3, count] = position
-        count += 1
-    return out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy(), out[3, :count].copy()
+    document = 0
+    opened = 0
+    for i in range(n):
+        at = np.int64(places[i])
+        if first[document + 1] <= at:
+            count = opened = _keep_enough(out, opened, count, size, num_weighted, stride, min_run, held)
+            while first[document + 1] <= at:
+                document += 1
+        shingle = _shingle(hashes, at, size)
+        r = np.int64(row[i])
+        last = np.int64(end[i])
+        while r < last and rows[4 * r] != shingle:
+            r += 1
+        if r == last:
+            continue
+        low, high = first[document], first[document + 1]
+        before = _bytes_at(hashes, at - AROUND, low, high)
+        behind = _bytes_at(hashes, at + size, low, high)
+        while r < last and rows[4 * r] == shingle:
+            place = rows[4 * r + 3]
+            alike = _MOST - _num_different(before, rows[4 * r + 1]) - _num_different(behind, rows[4 * r + 2])
+            if alike >= (place & np.uint64(31)):
+                prompt = np.int64(place >> np.uint64(32))
+                position = np.int64((place & _LOW_HALF) >> np.uint64(5))
+                if _is_alike(
+                    hashes,
+                    low,
+                    high,
+                    at,
+                    size,
+                    prompt,
+                    position,
+                    prompt_hashes,
+                    prompt_first,
+                    num_tokens,
+                    stride,
+                    share,
+                ):
+                    if count == capacity:
+                        return -1
+                    out[4 * count] = document
+                    out[4 * count + 1] = prompt
+                    out[4 * count + 2] = at
+                    out[4 * count + 3] = position
+                    count += 1
+            r += 1
+    return _keep_enough(out, opened, count, size, num_weighted, stride, min_run, held)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from curation.kernels.audit_classify import Hit, classify
 from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_postings import Postings, find_postings
 from curation.kernels.audit_rules import ADAPTIVE, CLASSES, Rule
-from curation.kernels.audit_tokens import Bytes, Ints, Tokenizer, Tokens, join_texts, tokenize_batch, tokenize_prepared
+from curation.kernels.audit_tokens import Batch, Bytes, Ints, join_texts, tokenize_prepared
 
 BATCH_BYTES = 1 << 20
 """Texts are scanned in batches of about this size; the arrays of one fit the cache of a core."""
@@ -21,15 +21,20 @@ _RANK = {kind: i for i, kind in enumerate((*CLASSES, "near_miss"))}
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """How a batch becomes tokens, tokens become shared shingles, and about how many bytes a batch should have."""
+class Found:
+    """What documents share with the prompts.
 
-    tokenize: Tokenizer
-    search: Callable[[Tokens, OverlapIndex], tuple[Postings, Postings]]
-    batch_bytes: int = BATCH_BYTES
+    Attributes
+    ----------
+    batch, postings
+        The documents and their tokens, and the shared shingles of both sizes.
+    left
+        Documents, ascending, that have no tokens here since they must be prepared first.
+    """
 
-
-NUMPY = Kernel(tokenize_batch, find_postings)
+    batch: Batch
+    postings: tuple[Postings, Postings]
+    left: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +69,7 @@ def find_overlaps(texts: Sequence[str], index: OverlapIndex, rule: Rule = ADAPTI
     return [hit for hit in hits if hit.kind != "near_miss"]
 
 
-def scan(
-    raw: Bytes,
-    offsets: Ints,
-    index: OverlapIndex,
-    rule: Rule = ADAPTIVE,
-    kernel: Kernel = NUMPY,
-    *,
-    near_misses: bool = False,
-) -> Scan:
+def scan(raw: Bytes, offsets: Ints, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_misses: bool = False) -> Scan:
     """Look for the prompts in documents that lie one behind the other.
 
     Parameters
@@ -81,14 +78,19 @@ def scan(
         As `tokenize_batch` takes them.
     index, rule
         As in `find_overlaps`.
-    kernel
-        The numpy functions, or compiled ones that do the same.
     near_misses
         Also return pairs of kind `near_miss`.
     """
-    batch = tokenize_prepared(raw, offsets, kernel.tokenize)
+    batch = tokenize_prepared(raw, offsets)
+    found = Found(batch, find_postings(batch.tokens, index), np.zeros(0, np.int64))
+    return judge(found, index, rule, near_misses=near_misses)
+
+
+def judge(found: Found, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_misses: bool = False) -> Scan:
+    """Say what the pairs are that share shingles; parameters as in `scan`."""
+    batch = found.batch
     best: dict[tuple[int, int], Hit] = {}
-    for postings in kernel.search(batch.tokens, index):
+    for postings in found.postings:
         if not len(postings.at):
             continue
         candidates = find_candidates(batch.tokens, postings, index, near_misses=near_misses)

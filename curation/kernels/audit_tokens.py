@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -49,8 +49,8 @@ class Tokens:
     """
 
     hashes: NDArray[np.uint64]
-    start: Ints
-    end: Ints
+    start: Ints | NDArray[np.int32]
+    end: Ints | NDArray[np.int32]
     first: Ints
     deleted: Ints
     lead: Bytes
@@ -58,9 +58,10 @@ class Tokens:
     def spans(self, tokens: Ints) -> tuple[Ints, Ints]:
         """Half-open byte spans of some tokens in the batch as it was given."""
         # Only hits are ever asked for, so the way back through the deleted bytes is not paid for every token.
+        start, end = self.start[tokens].astype(np.int64), self.end[tokens].astype(np.int64)
         if not len(self.deleted):
-            return self.start[tokens], self.end[tokens]
-        return _unshift(self.start[tokens], self.deleted), _unshift(self.end[tokens] - 1, self.deleted) + 1
+            return start, end
+        return _unshift(start, self.deleted), _unshift(end - 1, self.deleted) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,17 @@ class Batch:
 
     Attributes
     ----------
-    raw, offsets
-        As `tokenize_batch` takes them; documents that had to be prepared are in their prepared form.
+    raw
+        Their bytes; documents that had to be prepared are in their prepared form.
+    begin, end
+        Half-open byte span of each document, shape ``(d,)``.
     origins
         For each prepared document, the place in its original text of every character (see `audit_fold.prepare`).
     """
 
     raw: Bytes
-    offsets: Ints
+    begin: Ints
+    end: Ints
     tokens: Tokens
     origins: dict[int, list[int]]
 
@@ -99,7 +103,7 @@ class Batch:
     def character_span(self, document: int, begin: int, end: int) -> tuple[int, int]:
         """Half-open character span in the original text of the tokens from `begin` to before `end` of the batch."""
         a, b = self.byte_span(begin, end)
-        first = count_characters(self.raw[int(self.offsets[document]) : a])
+        first = count_characters(self.raw[int(self.begin[document]) : a])
         last = first + count_characters(self.raw[a:b])
         origin = self.origins.get(document)
         if origin is None:
@@ -113,9 +117,6 @@ class NeedsPreparationError(ValueError):
     def __init__(self, documents: Ints) -> None:
         super().__init__(f"{len(documents)} documents must be prepared first")
         self.documents = documents
-
-
-Tokenizer = Callable[[Bytes, Ints], Tokens]
 
 
 def tokenize_batch(raw: Bytes, offsets: Ints) -> Tokens:
@@ -158,18 +159,10 @@ def join_texts(texts: Sequence[str]) -> tuple[Bytes, Ints]:
     return raw, np.cumsum([0, *(len(part) + 1 for part in parts)])
 
 
-def tokenize_prepared(raw: Bytes, offsets: Ints, tokenize: Tokenizer = tokenize_batch) -> Batch:
-    """Tokenise documents, first rewriting those that cannot be folded in place.
-
-    Parameters
-    ----------
-    raw, offsets
-        As `tokenize_batch` takes them.
-    tokenize
-        `tokenize_batch`, or what does the same faster.
-    """
+def tokenize_prepared(raw: Bytes, offsets: Ints) -> Batch:
+    """Tokenise documents as `tokenize_batch` takes them, first rewriting those that cannot be folded in place."""
     try:
-        return Batch(raw, offsets, tokenize(raw, offsets), {})
+        return Batch(raw, offsets[:-1], offsets[1:] - 1, tokenize_batch(raw, offsets), {})
     except NeedsPreparationError as error:
         documents = error.documents
     parts = [raw[a : b - 1].tobytes() for a, b in pairwise(offsets)]
@@ -179,7 +172,7 @@ def tokenize_prepared(raw: Bytes, offsets: Ints, tokenize: Tokenizer = tokenize_
         parts[i] = text.encode("utf-8", "replace")
     raw = np.frombuffer(b"\n".join(parts), np.uint8)
     offsets = np.cumsum([0, *(len(part) + 1 for part in parts)])
-    return Batch(raw, offsets, tokenize(raw, offsets), origins)
+    return Batch(raw, offsets[:-1], offsets[1:] - 1, tokenize_batch(raw, offsets), origins)
 
 
 def count_characters(raw: Bytes) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.kernels.audit_fast import FastTokenizer
-from curation.kernels.audit_fast_search import FastSearch
+from curation.audit.fast_kernel import FastKernel
 from curation.kernels.audit_fold import (
     SPECIAL,
     encode_folded,
@@ -21,9 +23,25 @@ from curation.kernels.audit_fold import (
 from curation.kernels.audit_hash import shingle_hash, shingle_hashes, token_hash
 from curation.kernels.audit_index import build_index
 from curation.kernels.audit_postings import find_postings
-from curation.kernels.audit_tokens import Batch, Tokenizer, join_texts, tokenize_batch, tokenize_prepared
+from curation.kernels.audit_tokens import Batch, Bytes, Ints, join_texts, tokenize_batch, tokenize_prepared
 
-KERNELS = [pytest.param(tokenize_batch, id="numpy"), pytest.param(FastTokenizer(), id="numba")]
+Tokenize = Callable[[Bytes, Ints], Batch]
+
+
+@cache
+def compiled() -> FastKernel:
+    return FastKernel(build_index(["a prompt that is not looked for"], [0]))
+
+
+def in_place(raw: Bytes, offsets: Ints) -> Batch:
+    """What the compiled kernel makes of the documents; those that it leaves to the other are taken from that."""
+    found = compiled()(raw, offsets[:-1], offsets[1:] - 1)
+    if len(found.left):
+        return tokenize_prepared(raw, offsets)
+    return found.batch
+
+
+KERNELS = [pytest.param(tokenize_prepared, id="numpy"), pytest.param(in_place, id="numba")]
 _SIGNS = "aZ09 \n-_.,éÄßŉ½中文字かがカ가나각ไทยกำก่абвЙё﷽ﬁ①㈱㎏１Ａ“”…𝒳😀𠀀ＡعربيǄⅧ₂İςꦄꀀ㍍"
 ALPHABET = st.sampled_from([*_SIGNS, *"\u200b\u0301\u00ad\u1100\u1161\u11a8"])
 TEXTS = st.lists(st.one_of(st.text(ALPHABET, max_size=14), st.text(max_size=8)), min_size=1, max_size=6)
@@ -35,9 +53,9 @@ def words(text: str) -> list[bytes]:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @given(texts=TEXTS)
-def test_a_batch_has_the_tokens_hashes_and_spans_of_the_definition(kernel: Tokenizer, texts: list[str]) -> None:
+def test_a_batch_has_the_tokens_hashes_and_spans_of_the_definition(kernel: Tokenize, texts: list[str]) -> None:
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
-    batch = tokenize_prepared(*join_texts(texts), kernel)
+    batch = kernel(*join_texts(texts))
     tokens = batch.tokens
     expected = [tokenize(text) for text in texts]
     assert tokens.hashes.tolist() == [token_hash(t) for found, _ in expected for t in found]
@@ -120,14 +138,14 @@ def test_two_different_thai_sentences_are_different() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_bytes_that_are_not_utf8_do_no_harm(kernel: Tokenizer) -> None:
+def test_bytes_that_are_not_utf8_do_no_harm(kernel: Tokenize) -> None:
     raw = np.frombuffer(b"one \xff\xfe two \xe4\xb8", np.uint8)
-    assert len(kernel(raw, np.array([0, len(raw) + 1])).hashes) >= 2
+    assert len(kernel(raw, np.array([0, len(raw) + 1])).tokens.hashes) >= 2
 
 
 def test_a_span_holds_whole_characters() -> None:
     raw, offsets = join_texts(["é à"])
-    batch = Batch(raw, offsets, tokenize_batch(raw, offsets), {})
+    batch = Batch(raw, offsets[:-1], offsets[1:] - 1, tokenize_batch(raw, offsets), {})
     assert [batch.text(i, i + 1) for i in range(2)] == ["é", "à"]
 
 
@@ -143,6 +161,13 @@ def test_the_table_of_three_byte_characters_is_the_definition() -> None:
             assert int(table[code]).to_bytes(3, "little").strip(b"\0\1") == expected.strip(b"\0"), hex(code)
 
 
+def test_the_compiled_kernel_leaves_what_must_be_prepared() -> None:
+    raw, offsets = join_texts(["one", "\u1100\u1161\u11a8", "two \U0001d4b3", "\ufdfa"])
+    found = compiled()(raw, offsets[:-1], offsets[1:] - 1)
+    assert found.left.tolist() == [1, 3]
+    assert np.diff(found.batch.tokens.first).tolist() == [1, 0, 2, 0]
+
+
 def test_the_search_compiled_and_not_finds_the_same_matches() -> None:
     prompts = [f"{a} {b} walks {i} miles to the {c} market" for i, (a, b, c) in enumerate(_WALKS)] + [
         "水が冷たい",
@@ -150,8 +175,9 @@ def test_the_search_compiled_and_not_finds_the_same_matches() -> None:
     ]
     index = build_index(prompts, range(len(prompts)))
     edited = [p.replace("walks", "runs") for p in prompts] + [" ".join(prompts)] + ["", "one two", "a b c d"]
-    tokens = tokenize_batch(*join_texts([*prompts, *edited]))
-    for slow, fast in zip(find_postings(tokens, index), FastSearch()(tokens, index), strict=True):
+    raw, offsets = join_texts([*prompts, *edited])
+    found = FastKernel(index)(raw, offsets[:-1], offsets[1:] - 1).postings
+    for slow, fast in zip(find_postings(tokenize_batch(raw, offsets), index), found, strict=True):
         assert len(slow.at) > 0
         for name in ("document", "prompt", "at", "position"):
             assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
