@@ -40,10 +40,11 @@ test-mirror: setup ## Build v1-offline from the real records and check what came
 test-engines: setup .venv-vllm/.ready ## Run vLLM on the CPU and transformers through our runner (installs 2.5 GB).
 	SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python $(BIN)/python -m pytest -m engines
 
-test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-sglang/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
+test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-sglang/.ready .venv-sglang057/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[ray]'
 	SPEEDBENCH_AIPERF_PYTHON=.venv-aiperf/bin/python SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python \
-		SPEEDBENCH_SGLANG_PYTHON=.venv-sglang/bin/python SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
+		SPEEDBENCH_SGLANG_PYTHON=.venv-sglang/bin/python SPEEDBENCH_SGLANG057_PYTHON=.venv-sglang057/bin/python \
+		SPEEDBENCH_DATASETS36_PYTHON=.venv-datasets36/bin/python \
 		$(BIN)/python -m pytest -m peers
 
 test-browser: setup ## Open the pages in headless chromium (installed by apt-get where it is absent, which needs root).
