@@ -70,3 +70,9 @@ def _legend(names: Sequence[str]) -> Markup:
         for number, name in enumerate(names)
     ]
     return Markup('<div class="legend">{}</div>').format(Markup("").join(items))
+
+
+def without_empty(table: Table) -> Table:
+    """Return a table without the columns that hold nothing."""
+    kept = [i for i in range(len(table.head)) if any(row[i] not in (None, "") for row in table.rows)]
+    return Table([table.head[i] for i in kept], [[row[i] for i in kept] for row in table.rows], table.caption)

@@ -30,7 +30,7 @@ from bench.report.axes import (
     tick_text,
     ticks,
 )
-from bench.report.chart_figure import Caption, chart_figure
+from bench.report.chart_figure import Caption, chart_figure, without_empty
 from cards.page import Table, clipped
 
 __all__ = [
@@ -184,7 +184,7 @@ def line_chart(
         for p in series.points
         if p is not None
     ]
-    table = _without_empty(Table(("series", "point", caption.x, caption.y, "low", "high", "set off"), rows))
+    table = without_empty(Table(("series", "point", caption.x, caption.y, "low", "high", "set off"), rows))
     return chart_figure(caption, [series.name for series in lines], Markup("").join(parts), plot.height, table)
 
 
@@ -285,9 +285,3 @@ def timeline(
     parts.append(path([(plot.x(x), plot.y(y)) for x, y in places], "line area s1"))
     table = Table(("from", "to", caption.y), [list(level) for level in levels])
     return chart_figure(caption, [], Markup("").join(parts), plot.height, table)
-
-
-def _without_empty(table: Table) -> Table:
-    """Return a table without the columns that hold nothing."""
-    kept = [i for i in range(len(table.head)) if any(row[i] not in (None, "") for row in table.rows)]
-    return Table([table.head[i] for i in kept], [[row[i] for i in kept] for row in table.rows], table.caption)

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.report.axes import SERIES
+from bench.report.chart_figure import without_empty
 from bench.report.charts import Caption, Line, Point, line_chart
 from bench.report.pareto import Spot, along, non_dominated
 from bench.report.results import Results, Run, Sweep, all_marks
@@ -129,7 +130,8 @@ def _table(sweep: Sweep, results: Results) -> Table:
     skipped = sweep.described.get("skipped") or {}
     rows += [[clipped(name, 80), f"not run here: {clipped(why)}", *blank] for name, why in skipped.items()]
     experiment = f", experiment {sweep.experiment}" if sweep.experiment else ""
-    return Table(_HEAD, rows, f"Points of the sweep {clipped(sweep.name, 60)}{experiment}.")
+    # A column that nothing fills, such as throughput by GPU where there is none, only pushes the others aside.
+    return without_empty(Table(_HEAD, rows, f"Points of the sweep {clipped(sweep.name, 60)}{experiment}."))
 
 
 def _row(run: Run, speed_up: Mapping[str, Any] | None) -> list[Any]:
