@@ -48,7 +48,8 @@ def write_pruned(run: Path, vocabulary: VocabularyConfig) -> list[dict[str, Any]
     ]
     source = vocabulary.counts or vocabulary.corpus
     known = sum(count > 0 for count in counts.values())
-    table = {"source": Path(source).name, "tokens": sum(counts.values()), "known": known, "rows": rows}
+    named = "Python's standard library" if source == STDLIB else Path(source).name
+    table = {"source": named, "tokens": sum(counts.values()), "known": known, "rows": rows}
     folder.write_json(VOCABULARY, table)
     return rows
 

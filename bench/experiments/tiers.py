@@ -29,7 +29,8 @@ class TierStep:
     difference
         Mean acceptance length of the first less that of the second, tokens/step.
     low, high
-        Percentile bootstrap interval of it over conversations, drawn in each tier apart; None where n is too small.
+        Percentile bootstrap interval of it over conversations, drawn in each tier apart; None where n is too small, or
+        the conversations of both tiers are alike.
     verdict
         "holds" if the interval lies above 0, "does not hold" if below, else "not shown".
     """
@@ -57,7 +58,8 @@ def tier_order(lengths: Mapping[str, Floats], *, seed: int = 0) -> list[TierStep
 
 def _step(first: str, second: str, a: Floats, b: Floats, rng: np.random.Generator) -> TierStep:
     difference = float(a.mean() - b.mean())
-    if min(len(a), len(b)) < MIN_UNITS:
+    alike = not np.ptp(a) and not np.ptp(b)  # nothing is known of how much conversations differ
+    if min(len(a), len(b)) < MIN_UNITS or alike:
         return TierStep(first, second, difference, None, None, "not shown")
     drawn = resampled_means(a, rng) - resampled_means(b, rng)
     low, high = (float(v) for v in np.percentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)]))

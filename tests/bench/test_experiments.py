@@ -219,6 +219,8 @@ def test_tiers_hold_fall_short_or_stay_open():
     assert second.verdict == "not shown"
     (wrong,) = tier_order({"low_entropy": mixed, "mixed": low})
     assert wrong.verdict == "does not hold"
+    (alike,) = tier_order({"low_entropy": np.full(9, 3.0), "mixed": np.full(9, 2.0)})
+    assert (alike.verdict, alike.difference) == ("not shown", 1.0)
     (few,) = tier_order({"low_entropy": low[:3], "high_entropy": high})
     assert (few.verdict, few.low) == ("not shown", None)
 

@@ -20,7 +20,7 @@ from bench.report.experiments.parts import (
     task_cells,
 )
 from bench.report.experiments.parts import shown as shown_points
-from bench.report.results import Results, Run, Sweep
+from bench.report.results import Results, Run, Sweep, all_marks
 from bench.report.words import small_print
 from cards.page import Section, Table, clipped, render_table
 
@@ -61,7 +61,8 @@ def draft_latency(results: Results) -> Section | None:
         return of_sweeps
     table = render_table(Table(_HEAD, rows, "Runs that tell it themselves."))
     pieces = [table, *(of_sweeps.pieces if of_sweeps else (small_print(_WORDS),))]
-    return Section("Draft and verify latency", pieces=pieces)
+    marks = all_marks([*alone, *(run for sweep in results.experiment("draft_latency") for run in shown_points(sweep))])
+    return Section("Draft and verify latency", pieces=pieces, marks=marks)
 
 
 def _section(sweep: Sweep, _: Results) -> Section | None:

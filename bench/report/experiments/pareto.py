@@ -9,13 +9,13 @@ from bench.experiments.tasks import end_to_end_tps
 from bench.report.experiments.parts import grouped, of_experiment, server_of, shown
 from bench.report.pareto import non_dominated
 from bench.report.results import Results, Run, Sweep
-from bench.report.words import KINDS, Kind, kind_of, small_print
+from bench.report.words import Kind, kind_of, small_print
 from cards.page import Section, Table, clipped, render_table
 
 _HEAD = (
     "rows",
     "tier",
-    "verification",
+    "front of",
     "server",
     "streams",
     "user_tps p50, tokens/s",
@@ -23,6 +23,13 @@ _HEAD = (
     "acceptance_length, tokens/step",
     "e2e_tps, tokens/s",
 )
+_FRONTS: dict[Kind, str] = {
+    "none": "no drafts",
+    "strict_greedy": "strict greedy",
+    "sampling": "speculative sampling",
+    "token_tree": "token tree",
+    "": "verification not stated",
+}
 _WORDS = (
     "The points of each input length and tier that no other beats in both user_tps (median over requests) and "
     "output_tps (of the run, by GPU where there are any), the baseline among those of each kind of verification. "
@@ -67,7 +74,7 @@ def _row(run: Run, kind: Kind) -> list[Any]:
     speeds = list(end_to_end_tps(run.requests).values())
     length = run.summary["overall"]["headline"]["acceptance_length"]["value"]
     return [
-        KINDS[kind][0],
+        _FRONTS[kind],
         clipped(server_of(run), 60),
         run.place["concurrency"],
         user,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from bench.experiments.tasks import Task, tasks_of
 from bench.report.charts import Estimate
-from bench.report.results import Results, Run, Sweep
+from bench.report.results import Results, Run, Sweep, all_marks
 from bench.report.words import number
 from bench.statistics import Interval
 from cards.page import Section, Table, clipped
@@ -16,9 +16,9 @@ Key = TypeVar("Key")
 
 TASK_HEAD = ("task", "conversations", "incomplete", "acceptance_length, tokens/step", "e2e_tps, tokens/s")
 TASK_WORDS = (
-    "acceptance_length: mean over conversations of delivered tokens / verify steps. e2e_tps: mean over "
-    "conversations of output tokens of all turns / time of all turns from sent to last content, prefill included;"
-    " a conversation that lacks a turn has none."
+    "acceptance_length: mean over conversations of delivered tokens / verify steps. e2e_tps: mean over conversations "
+    "of output tokens of all turns / time of all turns from sent to last content, prefill included; a conversation "
+    "that lacks a turn has none. In brackets: 95 % intervals; (n = 3): too few conversations for one."
 )
 
 
@@ -31,7 +31,8 @@ def of_experiment(
     results: Results, name: str, title: str, build: Callable[[Sweep, Results], Section | None]
 ) -> Section | None:
     """Return one section over all sweeps of an experiment; None where there are none, or none tells anything."""
-    sections = [s for sweep in results.experiment(name) if (s := build(sweep, results)) is not None]
+    sweeps = results.experiment(name)
+    sections = [s for sweep in sweeps if (s := build(sweep, results)) is not None]
     if not sections:
         return None
     return Section(
@@ -39,6 +40,7 @@ def of_experiment(
         [words for section in sections for words in section.paragraphs],
         [table for section in sections for table in section.tables],
         [piece for section in sections for piece in section.pieces if piece],
+        all_marks([run for sweep in sweeps for run in shown(sweep)]),
     )
 
 
@@ -67,11 +69,11 @@ def rows_of(run: Run) -> str:
 
 
 def told(interval: Interval | None) -> str | None:
-    """Return a value with its bounds, or with the reason why there are none; None where there is no value."""
+    """Return a value with its bounds, or with n where there are none; None where there is no value."""
     if interval is None:
         return None
     if interval.low is None or interval.high is None:
-        return f"{number(interval.value)} ({interval.note})"
+        return f"{number(interval.value)} (n = {interval.n})"
     return f"{number(interval.value)} [{number(interval.low)}, {number(interval.high)}]"
 
 

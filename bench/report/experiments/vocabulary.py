@@ -9,7 +9,7 @@ from bench.experiments.tasks import tasks_of
 from bench.pruned import VOCABULARY
 from bench.report.charts import Caption, Estimate, interval_chart
 from bench.report.experiments.parts import TASK_WORDS, told
-from bench.report.results import Results, Run
+from bench.report.results import Results, Run, all_marks
 from bench.report.words import folded, in_rows, small_print, with_interval
 from cards.page import Section, Table, clipped, render_table
 
@@ -54,7 +54,8 @@ def vocabulary(results: Results) -> Section | None:
         f"({table['tokens']:,} tokens)."
         for run, table in runs.items()
     ]
-    return Section("Pruned vocabulary", pieces=[*pieces, small_print((*_WORDS, *dict.fromkeys(sources)))])
+    words = small_print((*_WORDS, *dict.fromkeys(sources)))
+    return Section("Pruned vocabulary", pieces=[*pieces, words], marks=all_marks(runs))
 
 
 def _read(run: Run) -> dict[str, Any] | None:
