@@ -45,10 +45,10 @@ class Made:
 
 
 def render_card(models: Sequence[ModelFacts], corpus: CorpusFacts, made: Made) -> str:
-    """Return MODEL_CARD.md."""
+    """Return MODELTEMPLATE.md."""
     c, n = corpus.characters, corpus.chats
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
-    return _CARD.format(
+    return TEMPLATE.format(
         files="\n".join(_file_row(m) for m in models),
         losses="\n".join(
             f"| {m.name} | " + " | ".join(f"{m.losses[kind]:.2f}" for kind in KINDS) + " |" for m in models
@@ -69,7 +69,7 @@ def _file_row(m: ModelFacts) -> str:
     )
 
 
-_CARD = """\
+TEMPLATE = """\
 ---
 license: apache-2.0
 language: en
@@ -103,6 +103,9 @@ so its figure below flatters.
 
 `python -m bench.toy.train --out DIR`: {versions}; one thread, {cpu_s} s of CPU time. The same versions on the same kind
 of processor give the same bytes; other versions have another standard library, and give another pair.
+
+The target is trained by cross-entropy; the drafter by cross-entropy and the divergence from the target, half of the
+time on text that the target wrote.
 
 Held-out cross-entropy, nat/token, of the stored values:
 

@@ -2,7 +2,8 @@
 
 The target is trained on text and chats by cross-entropy, first at a constant learning rate, then, with more chats and
 with rows of up to 8,192 tokens, down to almost none. The drafter is distilled from it: cross-entropy and the divergence
-from the target's distribution (Hinton et al., 2015), on the second stage's mixture.
+from the target's distribution (Hinton et al., 2015), by turns on the second stage's mixture and on text that the target
+wrote itself (Agarwal et al., 2024), since that is what it will have to guess.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Stage:
 
     Attributes
     ----------
+    batch
+        Rows of 256 tokens a step; so small a model learns more from many small steps than from few large ones.
     learning_rate, final_learning_rate
         At the first and at the last step, straight in between; after `warmup_steps` from zero.
     every_2k, every_8k
@@ -180,10 +183,7 @@ def train(model: Any, stage: Stage, encoded: Encoded, teacher: Any = None) -> No
 
 
 def _spoken(teacher: Any, drawer: Drawer, count: int, generator: Any, *, at_once: int = 48, given: int = 64) -> Any:
-    """Return rows whose first `given` tokens are drawn and whose others the teacher says, a little below temperature 1.
-
-    What a drafter has to guess is the target's own text, which is not the corpus's (Agarwal et al., 2024).
-    """
+    """Return rows whose first `given` tokens are drawn and whose others the teacher says, at temperature 0.6."""
     import torch
 
     parts = []

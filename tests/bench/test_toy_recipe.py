@@ -1,14 +1,15 @@
 """The recipe of the toy pair, as far as it runs without torch: the corpus, the rows, the card."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 
 from bench.prompts import load_chat_format
-from bench.toy.card import KINDS, CorpusFacts, Made, ModelFacts, render_card
+from bench.toy.card import KINDS, TEMPLATE, CorpusFacts, Made, ModelFacts, render_card
 from bench.toy.corpus import Chat, Corpus, own_dialogues, own_prose, read_corpus, read_dialogues
-from bench.toy.files import hf_folder
+from bench.toy.files import hf_folder, toy_folder
 from bench.toy.rows import HELD_OUT, Drawer, Encoded, Mixture, chat_ids, encode_corpus
 from bench.toy.vocabulary import ASSISTANT_ID, BOS_ID, EOS_ID, SIZE, SPECIALS, USER_ID, train_tokenizer
 
@@ -110,6 +111,15 @@ def test_a_dialogue_keeps_its_turns_its_blank_lines_and_its_indentation():
 def test_a_dialogue_out_of_turn_is_refused(text):
     with pytest.raises(ValueError, match=text.splitlines()[0]):
         read_dialogues(text)
+
+
+def test_the_card_that_ships_is_the_one_that_the_recipe_writes():
+    card = (toy_folder() / "MODEL_CARD.md").read_text("utf-8")
+    at = 0
+    for fixed in re.split(r"\{\w+\}", TEMPLATE):
+        assert fixed in card[at:]
+        at += card[at:].index(fixed) + len(fixed)
+    assert at == len(card)
 
 
 def test_no_own_text_stands_twice():
