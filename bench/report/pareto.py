@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spot:
-    """A point of a series: `user_tps` to the right, `output_tps` upwards; None where it failed or is held back."""
+    """A point of a series: `user_tps` to the right, `output_tps` upwards; None where it failed or is held back.
+
+    `low` and `high` bound `output_tps`; None where a run has but one repeat.
+    """
 
     concurrency: int
     user_tps: float | None
     output_tps: float | None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def told(self) -> bool:

@@ -90,7 +90,7 @@ def _chart(key: Key, runs: Sequence[Run], results: Results) -> Markup:
         f"{split['name']} ({split['rows']:,} rows), temperature {key[2]:g}: {KINDS[key[-1]][0]}",
         "user_tps p50, tokens/s",
         named(key[1]),
-        f"{definition(key[1])} Of several repeats, the mean.",
+        f"{definition(key[1])} Of several repeats, the mean with its 95 % interval.",
         all_marks(runs),
     )
     lines = [Line(name, [_point(spot, ringed) for spot in along(spots)]) for name, spots in series.items()]
@@ -113,13 +113,16 @@ def _series_name(sweep: str, place: Mapping[str, Any]) -> str:
 
 def _spot(run: Run, figure: str) -> Spot:
     user = run.summary["overall"]["figures"]["user_tps"]["p50"]
-    return Spot(run.config["load"]["concurrency"], user, run.summary["run"][figure]["value"])
+    whole = run.summary["run"][figure]
+    interval = whole["interval"] or {"low": None, "high": None}
+    return Spot(run.config["load"]["concurrency"], user, whole["value"], interval["low"], interval["high"])
 
 
 def _point(spot: Spot | None, ringed: set[int]) -> Point | None:
     if spot is None:
         return None
-    return Point(spot.user_tps or 0.0, spot.output_tps or 0.0, label=str(spot.concurrency), ringed=id(spot) in ringed)
+    x, y, label = spot.user_tps or 0.0, spot.output_tps or 0.0, str(spot.concurrency)
+    return Point(x, y, spot.low, spot.high, label=label, ringed=id(spot) in ringed)
 
 
 def _table(sweep: Sweep, results: Results) -> Table:
