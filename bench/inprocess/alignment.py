@@ -81,7 +81,7 @@ def align(
     # Where each step's tokens end: the prefill's token is the first, and what follows it belongs to the steps in turn.
     ends = list(accumulate(lengths, initial=0))
     if apart:
-        ends = [0, *(min(end + 1, len(tokens)) for end in ends)]
+        ends = [0, *(end + 1 for end in ends)]
     steps, before_ns = list[Step](), start_ns
     for n, forward in enumerate(forwards):
         ids = tuple(tokens[ends[n] : ends[n + 1]])

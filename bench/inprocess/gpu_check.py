@@ -76,7 +76,7 @@ class Check:
         self.begun = time.perf_counter()
         self.limit_s: float = options.limit_s
         self.target_config = llama_config(64, 2, 2, 2) if self.tiny else llama_config(2048, 16, 32, 8)
-        self.draft_config = llama_config(32, 1, 1, 1) if self.tiny else llama_config(768, 12, 12, 4)
+        self.draft_config = llama_config(32, 1, 1, 1) if self.tiny else llama_config(768, 8, 12, 4)
         self.buckets = TINY_BUCKETS if self.tiny else BUCKETS
         self.max_tokens = 1 + (3 if self.tiny else 12) * (DRAFT_LENGTH + 1)
         self.dist: str = options.dist

@@ -8,6 +8,7 @@ import queue
 import select
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -155,7 +156,7 @@ class InProcessServer(ThreadingHTTPServer):
 
     def answer_forever(self) -> None:
         """Listen, and answer one request after the other until `stop` is called."""
-        listener = threading.Thread(target=self.serve_forever, daemon=True)
+        listener = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         listener.start()
         try:
             while (stream := self.streams.get()) is not None:
@@ -173,8 +174,6 @@ class InProcessServer(ThreadingHTTPServer):
             stream.check()
             stream.finish(self.engine.generate(stream.request, stream))
         except ClientGone:
-            # No keep-alive: half an answer may lie in the connection.
-            stream.handler.close_connection = True
             logger.info("a client went away; its generation was ended")
         except RequestError as error:
             self._fail(stream, 400, str(error))
@@ -185,7 +184,5 @@ class InProcessServer(ThreadingHTTPServer):
             stream.ended.set()
 
     def _fail(self, stream: Stream, status: int, message: str) -> None:
-        try:
+        with suppress(ClientGone, OSError):
             stream.fail(status, message)
-        except (ClientGone, OSError):
-            stream.handler.close_connection = True

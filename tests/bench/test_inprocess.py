@@ -116,6 +116,25 @@ def test_the_first_forward_is_a_plain_prefill_and_each_step_after_it_is_told():
     assert generator.updates == [2, 1], "the library hears of the steps that had a draft"
 
 
+def test_a_target_that_drafts_for_itself_is_not_verifying_while_it_does():
+    target, kept = Module(), Kept()
+
+    class Itself(Drafts):
+        def get_candidates(self, input_ids, **_):
+            target(input_ids)
+            return super().get_candidates(input_ids)
+
+    with ForwardTimer(Clock(), [target]) as timer:
+        recorder = StepRecorder(kept, timer._clock, timer, speculates=True)
+        watched = WatchedGenerator(Itself([[7]]), recorder, greedy=True)
+        recorder.put(IDS)
+        for tokens in ([6], [7, 8]):
+            watched.get_candidates(IDS)
+            target(IDS)
+            recorder.put(np.array(tokens))
+    assert [step.verify_ns for step in kept.steps] == [10, 10]
+
+
 @pytest.mark.parametrize(
     ("delivered", "favoured", "greedy", "overshoot"),
     [

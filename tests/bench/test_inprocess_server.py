@@ -64,7 +64,8 @@ class Canned:
             finally:
                 self.gone.set()
         client.send(Step((2, 3), "verify", time.perf_counter_ns(), 3, 1, 11, 22))
-        return Finish("length", len(request.ids), 3, 4, 99, 3, "abc")
+        client.send(Step((4,), "plain", time.perf_counter_ns(), 0, 0, 33, 44))
+        return Finish("length", len(request.ids), 4, 5, 99, 3, "abc")
 
 
 @pytest.fixture
@@ -92,10 +93,10 @@ def post(server, data, path="/generate"):
 def test_a_stream_is_read_by_our_dialect(served):
     answer = parse_answer(ENGINES["inprocess"], post(served[1], body()), 200)
     assert not answer.error
-    assert (answer.token_ids, answer.text, answer.finish_reason) == ((1, 2, 3), "abc", "length")
-    assert answer.extras == {"untrimmed_tokens": 4, "wall_ns": 99, "draft_ns": [11], "verify_ns": [22]}
+    assert (answer.token_ids, answer.text, answer.finish_reason) == ((1, 2, 3, 4), "abc", "length")
+    assert answer.extras == {"untrimmed_tokens": 5, "wall_ns": 99, "draft_ns": [11], "verify_ns": [22]}
     form = normal_form(answer)
-    assert (form.steps, form.delivered, form.accepted, form.drafted) == (1, 2, 1, 3)
+    assert (form.steps, form.delivered, form.accepted, form.drafted, form.plain_steps) == (1, 2, 1, 3, 1)
 
 
 def test_pages_and_the_request_as_it_was_sent(served):
@@ -167,7 +168,7 @@ def test_requests_queue_and_a_client_that_goes_away_ends_its_generation(served):
     assert engine.gone.wait(30)
     waiting.join(30)
     assert not parse_answer(ENGINES["inprocess"], found[0], 200).error
-    assert 5 in [request.ids[0] for request in engine.log]
+    assert [request.ids[0] for request in engine.log] == [6, 5], "nothing is made for a client that left the queue"
 
 
 def test_a_connection_serves_one_request_after_the_other(served):
