@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.lossless_runs import judge_runs
+from bench.lossless_sampled import MOST_TV
 from bench.recipe import find_recipe
 from tests.engines.lab import ENGINES, PROMPTS, SAMPLES, TEXTS, EngineName, Lab, Mode
 
@@ -26,7 +27,7 @@ def test_lossless_engines_are_not_flagged_when_sampled(lab: Lab, engine: EngineN
     found = judge_runs(lab.ran(engine, "plain").sampled, lab.ran(engine, mode).sampled)["t1"]
     assert found["verdict"] == "equal", found
     assert (found["n"], found["strata"]) == ((SAMPLES, SAMPLES), PROMPTS)
-    assert found["smallest_tv_found"] < 0.15
+    assert found["smallest_tv_found"] < MOST_TV
 
 
 def test_the_fault_of_vllms_cpu_sampler_is_found(lab: Lab) -> None:
