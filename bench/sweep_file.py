@@ -74,7 +74,7 @@ def load_sweep(
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name_or_path}: not TOML: {error}") from None
     if data:
-        values["data"] = values.get("data", {}) | _data_from(data, values.get("data", {}))
+        values["data"] = values.get("data", {}) | _data_from(data, values)
     sweep = values.get("sweep")
     if not isinstance(sweep, dict):
         raise ConfigError(f"{name_or_path}: has no table [sweep]")
@@ -104,11 +104,13 @@ def parse_vocabulary(counts: str, corpus: str, top_k: str) -> VocabularyConfig:
         raise ConfigError(f"--top-k {top_k}: give numbers with commas between") from None
 
 
-def _data_from(data: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _data_from(data: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return path and format; a file is JSONL of turns, or Spec-Bench's own questions in its experiment."""
     if not Path(data).is_file():
         return {"path": data, "format": "dist"}
-    own = table.get("format", "dist")
-    return {"path": data, "format": "jsonl" if own == "dist" else own}
+    own = values.get("data", {}).get("format", "dist")
+    jsonl = "spec_bench" if values.get("sweep", {}).get("experiment") == "spec_bench" else "jsonl"
+    return {"path": data, "format": jsonl if own == "dist" else own}
 
 
 def _server(recipe: str, paths: Mapping[str, str]) -> dict[str, Any]:

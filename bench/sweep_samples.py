@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 from bench.config import BenchConfig
 from bench.errors import BenchError
 from bench.recipe import find_recipe, recipe_engine
 from sources.cache_root import cache_root
+
+logger = logging.getLogger(__name__)
 
 SAMPLES = "samples"
 """As `data.path`: the rows of the demo, their lengths exact in the served model's tokens."""
@@ -30,7 +33,8 @@ def with_samples(config: BenchConfig) -> BenchConfig:
     if not tokenizer.is_file():
         raise BenchError(f"{tokenizer}: not there; sample rows are cut by it: name a served model's folder, or --data")
     name = hashlib.sha256(tokenizer.read_bytes()).hexdigest()[:12]
-    rows, _ = demo_rows(tokenizer, cache_root() / "sample-rows" / name)
+    logger.info("rows: the samples, their lengths in the tokens of %s; the first time takes a minute", tokenizer.parent)
+    rows = demo_rows(tokenizer, cache_root() / "sample-rows" / name)
     return config.model_copy(update={"data": config.data.model_copy(update={"path": str(rows)})})
 
 

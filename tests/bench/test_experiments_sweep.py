@@ -22,6 +22,9 @@ from bench.split import load_split
 from bench.sweep import run_sweep
 from bench.sweep_file import experiment_names, experiment_titles, load_sweep, parse_vocabulary
 from bench.sweep_points import TOY_NOTE, points
+from bench.sweep_samples import with_samples
+from bench.toy.files import hf_folder
+from sources.cache_root import cache_root
 from tests.bench.experiment_rows import believe_the_client, write_rows
 
 
@@ -91,6 +94,28 @@ def test_recipes_take_the_place_of_the_servers_with_draft_lengths_of_their_own()
     config = load_sweep("speed_up", data="dist", recipes=("toy-llamacpp-plain", "toy-llamacpp-draft=5"))
     found = {point.server: point.config.engine.draft_length for point in points(config)}
     assert found == {"toy-llamacpp-plain": 0, "toy-llamacpp-draft-k5": 5}
+
+
+def test_a_file_is_read_as_rows_of_turns_and_as_spec_benchs_questions_in_its_experiment(tmp_path):
+    path = tmp_path / "question.jsonl"
+    path.write_text("", "utf-8")
+    assert load_sweep("temperature", data=str(path)).data.format == "jsonl"
+    assert load_sweep("spec_bench", data=str(path)).data.format == "spec_bench"
+    assert load_sweep("spec_bench", data="org/dist@1").data.format == "dist"
+
+
+def test_the_rows_that_ship_are_cut_in_the_served_models_tokens(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr("bench.demo.rows.demo_rows", lambda tokenizer, out: asked.append(tokenizer) or out / "full")
+    config = with_samples(load_sweep("temperature"))
+    assert config.data.path.endswith("full")
+    assert asked == [hf_folder("target", cache_root()) / "tokenizer.json"]
+    own = load_sweep("temperature", data="dist")
+    assert with_samples(own) == own
+    values = load_sweep("temperature").model_dump() | {"sweep": {"servers": []}}
+    values["engine"] = {"dialect": "vllm", "url": "http://h", "tokenizer": str(tmp_path)}
+    with pytest.raises(BenchError, match="sample rows are cut by it"):
+        with_samples(parse_config(values, "test"))
 
 
 def test_what_is_wrong_with_a_sweep_file_is_one_line(tmp_path):
