@@ -145,12 +145,11 @@ def _config(model: DemoModel, recipe: str, data: DataConfig, port: int, name: st
         url_port=port,
         data=data,
         load=LoadConfig(warmup_requests=WARMUP_REQUESTS),
-        sampling=SamplingConfig(max_tokens=model.max_tokens),
+        sampling=SamplingConfig(max_tokens=model.max_tokens, ignore_eos=model.ignore_eos),
         paths=model.paths,
         name=name,
     )
-    # Engine and client share this host's cores: a late client is named on the page, and holds no figure back.
-    return config.model_copy(update={"note": model.note, "limits": LimitsConfig(allow=("client",))})
+    return config.model_copy(update={"note": model.note, "limits": LimitsConfig(allow=model.allow)})
 
 
 def _done(folder: Path, config: BenchConfig) -> bool:

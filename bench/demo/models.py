@@ -8,10 +8,9 @@ from pathlib import Path
 
 from bench.demo.smollm2 import smollm2_paths
 from bench.errors import ConfigError
+from bench.sweep_points import TOY_ALLOWS, TOY_NOTE
 from bench.toy.files import hf_folder
 from sources.cache_root import cache_root
-
-TOY_NOTE = "toy model: shows the machinery, not a result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,11 @@ class DemoModel:
     rows
         Rows of each category, None for all.
     throughput
-        Configs of the throughput split, one stream a core being enough to load this host.
+        Configs of the throughput split, sent `concurrency` streams at once.
+    allow
+        Gates that hold nothing back: engine and client share this host's cores, and a toy says odd things.
+    ignore_eos
+        Answer with `max_tokens` tokens, whatever ends before.
     """
 
     name: str
@@ -41,6 +44,8 @@ class DemoModel:
     rows: int | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    allow: tuple[str, ...] = ("client",)
+    ignore_eos: bool = False
 
 
 def _toy() -> DemoModel:
@@ -52,6 +57,9 @@ def _toy() -> DemoModel:
         throughput=("throughput_256", "throughput_512", "throughput_1k", "throughput_2k"),
         concurrency=4,
         note=TOY_NOTE,
+        allow=TOY_ALLOWS,
+        # It ends after a few words, which would leave a run of prefills and of steps too few to time.
+        ignore_eos=True,
     )
 
 

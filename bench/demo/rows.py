@@ -41,5 +41,5 @@ def demo_rows(tokenizer: Path, out: Path, *, parts: tuple[str, ...] = ("qualitat
         and set(parts) <= set(manifest["parts"])
     ):
         return out / "full"
-    build_splits(recipe, out, Options(SamplesOrigin(), parts, allow_short=True))
+    build_splits(recipe, out, Options(SamplesOrigin(), parts))
     return out / "full"

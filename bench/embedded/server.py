@@ -16,7 +16,7 @@ def start(options: EmbeddedOptions) -> tuple[Any, str]:
     Raises
     ------
     EngineError
-        If `xllamacpp` is not installed, a model cannot be loaded, or the port is taken.
+        If `xllamacpp` is not installed, a model cannot be loaded, the port is taken, or the drafter does not draft.
     """
     try:
         import xllamacpp
@@ -26,7 +26,15 @@ def start(options: EmbeddedOptions) -> tuple[Any, str]:
         server = xllamacpp.Server(_parameters(xllamacpp, options))
     except RuntimeError as error:
         raise EngineError(f"llama.cpp does not start with {options.model} on port {options.port}: {error}") from None
+    if options.draft is not None and not _drafts(server):
+        raise EngineError(f"--draft {options.draft}: llama.cpp does not draft with it; is its vocabulary the target's?")
     return server, str(server.listening_address)
+
+
+def _drafts(server: Any) -> bool:
+    """Tell whether a few tokens are drafted: a drafter that does not fit is left out without an error."""
+    asked = {"prompt": [0, 1, 2, 3], "n_predict": 8, "ignore_eos": True, "temperature": 0.0}
+    return "draft_n" in server.handle_completions(asked)["timings"]
 
 
 def _parameters(xllamacpp: Any, options: EmbeddedOptions) -> Any:

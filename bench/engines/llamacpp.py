@@ -66,8 +66,12 @@ class LlamaCppCompletion:
         return {}
 
     def read(self, events: Iterable[Event]) -> Answer:
-        """Return the answer with the tokens of each step joined to one chunk, stamped when the last of them came."""
-        parts, groups = Gathered(), list[_Group]()
+        """Return the answer with the tokens of each step joined to one chunk, stamped when the last of them came.
+
+        The server tells no token whose bytes end inside a character: it waits for the rest, and then tells the last one
+        only. An answer with such tokens has their number, but neither its ids nor its steps.
+        """
+        parts, groups, seen = Gathered(), list[_Group](), 0
         timings: Mapping[str, Any] = {}
         for event, value in json_events(events):
             error = stream_error(event, value)
@@ -81,9 +85,13 @@ class LlamaCppCompletion:
                 parts.finish_reason = _FINISH.get(str(value.get("stop_type")))
                 parts.usage = _usage(value, timings)
             if ids:
-                _append(groups, timings, Chunk(event.at_ns, len(ids), read=event.read))
-        spec, parts.chunks = _steps(groups, timings)
+                before, seen = seen, timings.get("predicted_n", seen + len(ids))
+                _append(groups, timings, Chunk(event.at_ns, seen - before, read=event.read))
         parts.extras = dict(timings)
+        if len(parts.ids) < (parts.usage.completion_tokens or 0):
+            parts.chunks = [chunk for group in groups for chunk in group.chunks]
+            return parts.answer(chunk_ids=False)
+        spec, parts.chunks = _steps(groups, timings)
         return parts.answer(chunk_ids=bool(parts.ids), spec=spec)
 
 

@@ -284,3 +284,17 @@ def test_what_cuts_or_bends_the_distribution_is_turned_off_in_every_request(name
     assert (stated["top_k"], stated["min_p"], stated["temperature"], stated["top_p"]) == (0, 0.0, 1.0, 1.0)
     if name.startswith("vllm"):
         assert stated["repetition_penalty"] == 1.0
+
+
+def test_tokens_that_llamacpp_holds_back_until_their_character_is_whole_are_counted_and_not_guessed():
+    # Three tokens make the one character of the second event, and only the last of them is told.
+    events = [
+        {"content": "a", "tokens": [5], "stop": False, "timings": {"predicted_n": 1}},
+        {"content": "京", "tokens": [9], "stop": False, "timings": {"predicted_n": 4}},
+    ]
+    timings = {"predicted_n": 5, "draft_n": 6, "draft_n_accepted": 2}
+    last = {"content": "", "tokens": [], "stop": True, "stop_type": "limit", "tokens_predicted": 5, "timings": timings}
+    answer = read("llamacpp", sse(*events, last))
+    assert (answer.token_ids, answer.num_tokens, answer.text) == (None, 5, "a京")
+    assert [chunk.num_tokens for chunk in answer.chunks] == [1, 3]
+    assert normal_form(answer, draft_length=3) is None, "the steps of tokens that were not told are not known"
