@@ -49,7 +49,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"low and high must be finite, got {low} and {high}")
     if high - low <= max(1e-12 * max(abs(low), abs(high)), 1e-300):  # no step that a float can take lies between
-        high = low + (abs(low) or 1.0)
+        high = low + (abs(low) if abs(low) > 1e-300 else 1.0)
     rough = (high - low) / most
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(m * unit for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= rough * 0.999999)

@@ -43,6 +43,8 @@ def lines(chart: str, series: int = 1) -> list[int]:
 
 @given(finite, finite)
 @example(0.0, 5e-324)
+@example(5e-324, 5e-324)
+@example(-5e-324, 5e-324)
 @example(1.0, 1.0 + 2**-52)
 def test_ticks_are_round_evenly_spaced_and_cover_the_range(a: float, b: float) -> None:
     low, high = min(a, b), max(a, b)
