@@ -107,7 +107,7 @@ def _write_hf(model: Model, scratch: Path) -> None:
 
 
 def _random_weights(like: Path) -> bytes:
-    """Return weights of the same shapes: normal, with the norms' gains at one; the embedding is drawn wider."""
+    """Return weights of the same shapes: normal, and the gains of the norms at one."""
     rng = np.random.default_rng(0)
     shapes = {name: tensor.shape for name, tensor in sorted(read_weights(like).items())}
     return weights_bytes({n: np.ones(s) if len(s) == 1 else rng.normal(0, _RANDOM_STD, s) for n, s in shapes.items()})

@@ -13,8 +13,7 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,97 +23,23 @@ import click
 from bench.toy.card import KINDS, CorpusFacts, Made, ModelFacts, render_card
 from bench.toy.corpus import Corpus, read_corpus, texts_for_tokenizer
 from bench.toy.files import CONFIG, WEIGHTS
+from bench.toy.plan import (
+    CHATS,
+    DRAFT,
+    DRAFT_STAGES,
+    SEED,
+    SHORT,
+    TARGET,
+    TARGET_STAGES,
+    Shape,
+    Stage,
+    learning_rate_at,
+    model_config,
+    row_lengths,
+)
 from bench.toy.rows import Drawer, Encoded, Mixture, encode_corpus
-from bench.toy.vocabulary import BOS_ID, EOS_ID, POSITIONS, SIZE, train_tokenizer, write_tokenizer
+from bench.toy.vocabulary import train_tokenizer, write_tokenizer
 from bench.toy.weights import weights_bytes
-
-SEED = 7
-HEAD_DIM = 32
-SHORT = 256
-"""Tokens of most rows."""
-TEXT = Mixture(
-    code=0.35, manual=0.05, prose=0.2, chat=0.4, chats={"code": 0.3, "manual": 0.15, "prose": 0.2, "dialogue": 0.35}
-)
-CHATS = Mixture(
-    code=0.2, manual=0.05, prose=0.15, chat=0.6, chats={"code": 0.25, "manual": 0.1, "prose": 0.2, "dialogue": 0.45}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Size of a Llama: width, width of the feed-forward layer, and layers."""
-
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A stretch of training: steps, how the learning rate goes, and every how many steps a row is long.
-
-    Attributes
-    ----------
-    batch
-        Rows of 256 tokens a step; so small a model learns more from many small steps than from few large ones.
-    learning_rate, final_learning_rate
-        At the first and at the last step, straight in between; after `warmup_steps` from zero.
-    every_2k, every_8k
-        One step in so many is a single row of 2,048, or of 8,192 tokens; 0 for none.
-    divergence
-        Share of the loss that is the divergence from the teacher.
-    spoken
-        Rows that the teacher goes on with by itself; every other step is of these.
-    """
-
-    mixture: Mixture
-    steps: int
-    batch: int
-    learning_rate: float
-    final_learning_rate: float
-    seed: int
-    warmup_steps: int = 0
-    every_2k: int = 0
-    every_8k: int = 0
-    divergence: float = 0.0
-    spoken: int = 0
-
-
-TARGET, DRAFT = Shape(128, 320, 3), Shape(96, 256, 1)
-TARGET_STAGES = (
-    Stage(TEXT, 1900, 2, 4e-3, 4e-3, seed=1, warmup_steps=50),
-    Stage(CHATS, 900, 2, 4e-3, 1e-4, seed=2, every_2k=14, every_8k=180),
-)
-DRAFT_STAGES = (
-    Stage(CHATS, 900, 4, 4e-3, 1e-4, 3, warmup_steps=50, every_2k=20, every_8k=225, divergence=0.8, spoken=288),
-    Stage(CHATS, 500, 4, 3e-3, 1e-4, 4, warmup_steps=20, every_2k=20, divergence=0.8, spoken=576),
-)
-
-
-def model_config(shape: Shape) -> dict[str, Any]:
-    """Return the `config.json` of a model: the weights are stored as float16 and loaded as float32."""
-    heads = shape.hidden_size // HEAD_DIM
-    return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "vocab_size": SIZE,
-        **asdict(shape),
-        "num_attention_heads": heads,
-        "num_key_value_heads": heads,
-        "head_dim": HEAD_DIM,
-        "max_position_embeddings": POSITIONS,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-        "rms_norm_eps": 1e-5,
-        "hidden_act": "silu",
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": True,
-        "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
-        "pad_token_id": EOS_ID,
-        "initializer_range": 0.02,
-        "dtype": "float32",
-    }
 
 
 def build(shape: Shape, seed: int) -> Any:
@@ -139,23 +64,6 @@ def _spread(name: str, fan_in: int) -> float:
     return (0.5 if adds_to_the_stream else 1.0) * float(fan_in**-0.5)
 
 
-def _lengths(stage: Stage) -> Iterator[tuple[int, int]]:
-    """Yield how many rows of what length each step of a stage takes."""
-    for step in range(stage.steps):
-        if stage.every_8k and step % stage.every_8k == stage.every_8k - 1:
-            yield 1, POSITIONS - 1
-        elif stage.every_2k and step % stage.every_2k == 0:
-            yield 1, 2048
-        else:
-            yield stage.batch, SHORT
-
-
-def _learning_rate(stage: Stage, step: int) -> float:
-    warm = min(1.0, (step + 1) / stage.warmup_steps) if stage.warmup_steps else 1.0
-    done = step / stage.steps
-    return warm * (stage.learning_rate + done * (stage.final_learning_rate - stage.learning_rate))
-
-
 def train(model: Any, stage: Stage, encoded: Encoded, teacher: Any = None) -> None:
     """Train a model in place for one stage."""
     import torch
@@ -165,13 +73,13 @@ def train(model: Any, stage: Stage, encoded: Encoded, teacher: Any = None) -> No
     drawer = Drawer(encoded, stage.mixture, stage.seed)
     generator = torch.Generator().manual_seed(stage.seed)
     spoken = _spoken(teacher, drawer, stage.spoken, generator) if stage.spoken else None
-    for step, (count, length) in enumerate(_lengths(stage)):
+    for step, (count, length) in enumerate(row_lengths(stage)):
         if spoken is not None and length == SHORT and step % 2:
             rows = spoken[torch.randint(0, len(spoken), (count,), generator=generator)]
         else:
             rows = torch.from_numpy(drawer.rows(count, length))
         for group in optimizer.param_groups:
-            group["lr"] = _learning_rate(stage, step)
+            group["lr"] = learning_rate_at(stage, step)
         loss = _loss(model, rows, teacher, stage.divergence)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -264,6 +172,7 @@ def main(out: Path) -> None:
     round_to_float16(target)
     for stage in DRAFT_STAGES:
         train(draft, stage, encoded, target)
+        # After each stage, so that the next could as well begin from a file.
         round_to_float16(draft)
     facts = [
         _written("target", target, TARGET, TARGET_STAGES, out, unseen),
@@ -284,7 +193,7 @@ def _written(name: str, model: Any, shape: Shape, stages: Sequence[Stage], out: 
         len(raw),
         hashlib.sha256(raw).hexdigest(),
         sum(stage.steps for stage in stages),
-        sum(length * count for stage in stages for count, length in _lengths(stage)),
+        sum(length * count for stage in stages for count, length in row_lengths(stage)),
         {kind: round(held_out_loss(model, unseen, kind), 3) for kind in KINDS},
     )
     click.echo(f"{facts.name}\tbytes {facts.num_bytes}\tsha256 {facts.sha256}\t{facts.losses}")

@@ -10,8 +10,9 @@ from bench.prompts import load_chat_format
 from bench.toy.card import KINDS, TEMPLATE, CorpusFacts, Made, ModelFacts, render_card
 from bench.toy.corpus import Chat, Corpus, own_dialogues, own_prose, read_corpus, read_dialogues
 from bench.toy.files import hf_folder, toy_folder
+from bench.toy.plan import DRAFT_STAGES, TARGET_STAGES, learning_rate_at, row_lengths
 from bench.toy.rows import HELD_OUT, Drawer, Encoded, Mixture, chat_ids, encode_corpus
-from bench.toy.vocabulary import ASSISTANT_ID, BOS_ID, EOS_ID, SIZE, SPECIALS, USER_ID, train_tokenizer
+from bench.toy.vocabulary import ASSISTANT_ID, BOS_ID, EOS_ID, POSITIONS, SIZE, SPECIALS, USER_ID, train_tokenizer
 
 MIXTURE = Mixture(code=1, manual=1, prose=1, chat=1, chats={"code": 1, "dialogue": 1})
 
@@ -136,3 +137,16 @@ def test_the_card_shows_every_fact_it_is_given():
         assert shown in card
     assert "- 10 short chats" in card
     assert "Python 3.11.7, torch 2.13.0; one thread, 301 s" in card
+
+
+def test_the_plan_trains_on_long_rows_and_ends_at_the_least_learning_rate():
+    for stage in (*TARGET_STAGES, *DRAFT_STAGES):
+        lengths = list(row_lengths(stage))
+        assert len(lengths) == stage.steps
+        assert lengths.count((1, 2048)) == (len(range(0, stage.steps, stage.every_2k)) if stage.every_2k else 0)
+        rates = [learning_rate_at(stage, step) for step in range(stage.steps)]
+        assert max(rates) <= stage.learning_rate
+        assert rates[0] < stage.learning_rate or not stage.warmup_steps
+    for stages in (TARGET_STAGES, DRAFT_STAGES):
+        assert sum(length == POSITIONS - 1 for stage in stages for _, length in row_lengths(stage)) >= 4
+        assert learning_rate_at(stages[-1], stages[-1].steps - 1) < stages[-1].learning_rate / 20

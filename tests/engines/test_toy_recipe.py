@@ -28,18 +28,18 @@ TRAINED = """
 import sys
 from pathlib import Path
 import numpy as np, torch
-from bench.toy import train as recipe
+from bench.toy import plan, train as recipe
 from bench.toy.rows import Encoded, Mixture
 torch.set_num_threads(1)
 stream = np.random.default_rng(0).integers(4, 20, 4000)
 encoded = Encoded({"code": stream}, {"code": [[0, 2, *stream[:5], 3, *stream[:9], 1]]})
 only_code = Mixture(code=1, manual=0, prose=0, chat=0, chats={"code": 1})
 for out in sys.argv[1:]:
-    teacher, model = (recipe.build(recipe.Shape(64, 64, 1), seed) for seed in (1, 2))
-    stage = recipe.Stage(only_code, 6, 2, 5e-3, 1e-3, seed=4, warmup_steps=2, every_2k=3, divergence=0.5, spoken=48)
+    teacher, model = (recipe.build(plan.Shape(64, 64, 1), seed) for seed in (1, 2))
+    stage = plan.Stage(only_code, 6, 2, 5e-3, 1e-3, seed=4, warmup_steps=2, every_2k=3, divergence=0.5, spoken=48)
     recipe.train(model, stage, encoded, teacher)
     recipe.round_to_float16(model)
-    recipe.write_model(model, recipe.Shape(64, 64, 1), Path(out))
+    recipe.write_model(model, plan.Shape(64, 64, 1), Path(out))
 """
 
 
