@@ -50,10 +50,14 @@ def test_acceptance_is_the_same_on_every_engine(lab: Lab, record_property: pytes
 
 
 def _counted(form: Acceptance | None) -> tuple[object, ...]:
-    """Return what the engines must agree in; how many tokens were drafted they need not, where the budget ends."""
+    """Return what the engines must agree in.
+
+    Accepted and drafted tokens they need not: near the budget llama.cpp and transformers draft less, vLLM checks its
+    drafts in full; and llama.cpp does not count an end of text that was drafted as accepted.
+    """
     assert form is not None
     assert form.source == "per_step"
-    return form.steps, form.delivered, form.histogram, form.accepted, form.plain_steps
+    return form.steps, form.delivered, form.histogram, form.plain_steps
 
 
 @pytest.mark.parametrize("engine", ENGINES)
