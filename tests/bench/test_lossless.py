@@ -1,5 +1,7 @@
 """The two parts of the lossless check as pure functions of requests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -176,6 +178,17 @@ def test_too_few_samples_show_nothing_but_may_still_differ():
     assert few["reason"].startswith("too few samples")
     single = compare_sampled([said("a", [1, 2])], [said("a", [1, 2])])
     assert (single["verdict"], single["reason"]) == ("not shown", "each prompt was sampled once; set load.repeats")
+
+
+def test_samples_that_were_hardly_drafted_show_nothing():
+    rng = np.random.default_rng(6)
+    plain, spec = sampled(peaked(), 800, rng), sampled(peaked(), 800, rng)
+    undrafted = said("", steps=0).acceptance
+    few = [m if i % 10 == 0 else replace(m, acceptance=undrafted) for i, m in enumerate(spec)]
+    found = compare_sampled(plain, few)
+    assert found["verdict"] == "not shown"
+    assert "only 10% of the requests had a step with a draft" in found["reason"]
+    assert compare_sampled(plain, spec)["verdict"] == "equal"
 
 
 def test_what_hides_a_difference_is_no_proof_of_equality():

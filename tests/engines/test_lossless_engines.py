@@ -25,9 +25,11 @@ def test_greedy_output_with_drafts_is_the_output_without(lab: Lab, engine: Engin
 @pytest.mark.parametrize("engine", ["llamacpp", "transformers"])
 def test_lossless_engines_are_not_flagged_when_sampled(lab: Lab, engine: EngineName, mode: Mode) -> None:
     found = judge_runs(lab.ran(engine, "plain").sampled, lab.ran(engine, mode).sampled)["t1"]
-    assert found["verdict"] == "equal", found
+    assert found["p_value"] > found["alpha"], found
     assert (found["n"], found["strata"]) == ((SAMPLES, SAMPLES), PROMPTS)
     assert found["smallest_tv_found"] < MOST_TV
+    # Sampled text repeats itself too seldom for n-grams to be found: then equality is not claimed.
+    assert found["verdict"] == "equal" or mode == "ngram", found
 
 
 def test_the_fault_of_vllms_cpu_sampler_is_found(lab: Lab) -> None:
