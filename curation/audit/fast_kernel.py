@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ _NEEDS_PREPARATION, _UNKNOWN = 1, 2  # of `audit_fast`, which needs numba to be 
 _UNKNOWN_CODE = 0xFFFFFFFF
 _FOUR_BYTE_CODES = 1 << 21
 _MATCHES = 1 << 16
+_BLOCK_BYTES = 1 << 20
+_COARSE_WORDS = 1 << 15
 
 
 def _address(array: NDArray[Any]) -> int:
@@ -38,13 +41,14 @@ class _Table:
         need in one word.
     begins
         Shape ``(2**c + 1,)``: the first row at or behind each pattern of c leading bits of a hash.
-    seen
-        The table's filter.
+    seen, coarse
+        The table's filter, and one that stays in the innermost large cache of a core: several words of `seen` in one.
     """
 
     rows: NDArray[np.uint64]
     begins: NDArray[np.int32]
     seen: NDArray[np.uint64]
+    coarse: NDArray[np.uint64]
 
     @classmethod
     def of(cls, table: ShingleTable) -> _Table:
@@ -52,7 +56,9 @@ class _Table:
         rows = np.zeros((len(table.prompt) + 1, 4), np.uint64)
         rows[:-1, 0] = np.repeat(table.keys, np.diff(table.begins))
         rows[:-1, 1], rows[:-1, 2], rows[:-1, 3] = table.before, table.behind, place | table.need
-        return cls(rows, table.begins[table.buckets].astype(np.int32), np.ascontiguousarray(table.seen))
+        seen = np.ascontiguousarray(table.seen)
+        coarse = np.bitwise_or.reduce(seen.reshape(min(len(seen), _COARSE_WORDS), -1), axis=1)
+        return cls(rows, table.begins[table.buckets].astype(np.int32), seen, coarse)
 
 
 def _shift(num_patterns: int) -> int:
@@ -66,16 +72,17 @@ class FastKernel:
     What it returns lies in its working memory and holds until its next call.
     """
 
-    batch_bytes = 1 << 20
-
     def __init__(self, index: OverlapIndex) -> None:
         self._code = load_machine_code()
         self._index = index
         self._five, self._three = _Table.of(index.five), _Table.of(index.three)
-        self._four = np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32)
+        self._two_bytes, self._three_bytes = two_byte_table(), three_byte_table()
+        self._four_bytes = np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32)
         own = (index.hashes, index.first, index.num_tokens, index.num_weighted, index.stride)
         self._prompts = [np.ascontiguousarray(array) for array in own]
-        self._held = np.zeros(len(index.num_tokens), np.int64)
+        self._weighted = np.ascontiguousarray(index.weighted)
+        self._heads = np.full(len(index.num_tokens), -1, np.int32)
+        self._following = np.empty(_MATCHES, np.int32)
         self._matches = np.empty((_MATCHES, 4), np.int64)
         self._capacity = -1
 
@@ -101,34 +108,36 @@ class FastKernel:
             Shape ``(d,)``.
         """
         self._reserve(int((end - begin).sum()), len(begin))
-        num_flagged = np.zeros(2, np.int64)
         status, first = np.zeros(len(begin), np.uint8), np.zeros(len(begin) + 1, np.int64)
-        count = self._scan(raw, begin, end, first, status, num_flagged)
-        while (unknown := np.flatnonzero(status == _UNKNOWN)).size:
-            for i in unknown:
-                self._learn(raw[begin[i] : end[i]])
-            count = self._scan(raw, begin, end, first, status, num_flagged)
-        edges = self._edges[: 2 * count]
+        fives, threes = [], []
+        for a, b in _blocks(begin, end):
+            # A block at a time is tokenised and searched: its tokens are still in the cache.
+            num_flagged = self._scan(raw, begin[a:b], end[a:b], first[a : b + 1], status[a:b])
+            fives.append(self._search(first[a : b + 1], SHINGLE, int(num_flagged[0]), a))
+            threes.append(self._search(first[a : b + 1], SHORT_SHINGLE, int(num_flagged[1]), a))
+        edges = self._edges[: 2 * first[-1]]
         none = np.zeros(0, np.int64)
-        tokens = Tokens(self._hashes[:count], edges[0::2], edges[1::2], first, none, none.astype(np.uint8))
-        postings = (
-            self._search(first, SHINGLE, int(num_flagged[0]), self._five),
-            self._search(first, SHORT_SHINGLE, int(num_flagged[1]), self._three),
-        )
+        tokens = Tokens(self._hashes[: first[-1]], edges[0::2], edges[1::2], first, none, none.astype(np.uint8))
+        postings = _postings(fives, SHINGLE), _postings(threes, SHORT_SHINGLE)
         return Found(Batch(raw, begin, end, tokens, {}), postings, np.flatnonzero(status == _NEEDS_PREPARATION))
 
-    def _scan(self, raw: Bytes, begin: Ints, end: Ints, first: Ints, status: Bytes, num_flagged: Ints) -> int:
-        seen5, seen3 = self._five.seen, self._three.seen
-        return self._code.scan_documents(
-            _address(raw),
-            len(raw),
-            _address(begin),
-            _address(end),
-            len(begin),
-            *(_address(two_byte_table()), _address(three_byte_table()), _address(self._four), _address(self._buffer)),
-            *(_address(seen5), _shift(len(seen5)), _address(seen3), _shift(len(seen3))),
-            *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged)),
-        )
+    def _scan(self, raw: Bytes, begin: Ints, end: Ints, first: Ints, status: Bytes) -> Ints:
+        """Write the tokens of a block behind those before it; return how many shingles of each size are flagged."""
+        num_flagged = np.zeros(2, np.int64)
+        seen5, seen3 = self._five.coarse, self._three.coarse
+        while True:
+            self._code.scan_documents(
+                *(_address(raw), len(raw), _address(begin), _address(end), len(begin)),
+                *(_address(self._two_bytes), _address(self._three_bytes), _address(self._four_bytes)),
+                _address(self._buffer),
+                *(_address(seen5), _shift(len(seen5)), _address(seen3), _shift(len(seen3))),
+                *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged)),
+            )
+            unknown = np.flatnonzero(status == _UNKNOWN)
+            if not len(unknown):
+                return num_flagged
+            for i in unknown:
+                self._learn(raw[begin[i] : end[i]])
 
     def _learn(self, raw: Bytes) -> None:
         """Fold the characters of four bytes that were not met before: too many for a table, too few to matter."""
@@ -138,21 +147,42 @@ class FastKernel:
         for i in range(4):
             point = (point << 6) | (raw[at + i] & np.uint8(7 if i == 0 else 63))
         for code in np.unique(point).tolist():
-            self._four[code] = four_byte_code(code)
+            self._four_bytes[code] = four_byte_code(code)
 
-    def _search(self, first: Ints, size: int, num_flagged: int, table: _Table) -> Postings:
+    def _search(self, first: Ints, size: int, num_flagged: int, document: int) -> NDArray[np.int64]:
+        """Return document, prompt, place and position of the matches of a block that begins with a document."""
+        table = self._five if size == SHINGLE else self._three
         flagged = self._flagged[0 if size == SHINGLE else 1]
         min_run = min(PARTIAL_RUN, self._index.min_run)
         while True:
             places = flagged[:num_flagged].copy()
             found = self._code.search_shingles(
                 *(_address(self._hashes), _address(first), size, _address(places), num_flagged),
+                *(_address(table.seen), _shift(len(table.seen))),
                 *(_address(table.begins), _shift(len(table.begins) - 1), _address(table.rows)),
                 *map(_address, (*self._rows, *self._prompts)),
                 *(min_around(self._index.max_prompts), min_run),
-                *(_address(self._held), _address(self._matches), len(self._matches)),
+                *map(_address, (self._weighted, self._heads, self._following, self._matches)),
+                len(self._matches),
             )
             if found >= 0:
-                document, prompt, at, position = np.ascontiguousarray(self._matches[:found].T)
-                return Postings(document, prompt, at, position, size)
+                matches = self._matches[:found].copy()
+                matches[:, 0] += document
+                return matches
+            self._following = np.empty(4 * len(self._matches), np.int32)
             self._matches = np.empty((4 * len(self._matches), 4), np.int64)
+
+
+def _blocks(begin: Ints, end: Ints) -> Iterator[tuple[int, int]]:
+    ends = np.cumsum(end - begin)
+    a = 0
+    while a < len(begin):
+        base = int(ends[a - 1]) if a else 0
+        b = max(a + 1, int(np.searchsorted(ends, base + _BLOCK_BYTES, "right")))
+        yield a, b
+        a = b
+
+
+def _postings(parts: Sequence[NDArray[np.int64]], size: int) -> Postings:
+    document, prompt, at, position = np.ascontiguousarray(np.concatenate(parts).T)
+    return Postings(document, prompt, at, position, size)

@@ -21,6 +21,8 @@ from curation.kernels.audit_tokens import Bytes, Ints, count_characters
 _FAST_FROM_BYTES = 256 << 20
 """From so much text on the compiled kernel wins back the seconds that compiling it takes, once a machine."""
 
+_IN_PLACE_BYTES = 16 << 20  # what is found in so much is judged at once
+
 Kernel = Callable[[Bytes, Ints, Ints], Found]
 _SPACE_REACH = 4096
 _MOSTLY_ASCII = 0.9
@@ -73,7 +75,7 @@ class Scanner:
         self, kernel: Kernel, texts: pa.Array, raw: Bytes, offsets: Ints, whole: Ints, work: _Work
     ) -> None:
         left = []
-        for members in _batches(whole, offsets[whole + 1] - offsets[whole]):
+        for members in _batches(whole, offsets[whole + 1] - offsets[whole], _IN_PLACE_BYTES):
             base, top = int(offsets[members[0]]), int(offsets[members[-1] + 1])
             found = kernel(raw[base:top], offsets[members] - base, offsets[members + 1] - base)
             work.add(self._judge(found), members)
@@ -160,16 +162,16 @@ def _alike(texts: pa.Array, members: Ints) -> Iterator[Ints]:
     kinds = np.where(characters == length, 0, np.where(characters > _MOSTLY_ASCII * length, 1, 2))
     for kind in range(3):
         same = members[kinds[members] == kind]
-        yield from _batches(same, length[same])
+        yield from _batches(same, length[same], BATCH_BYTES)
 
 
-def _batches(members: Ints, length: Ints) -> Iterator[Ints]:
-    """Consecutive members of about `BATCH_BYTES` together, by the length of each."""
+def _batches(members: Ints, length: Ints, most: int) -> Iterator[Ints]:
+    """Consecutive members of about `most` bytes together, by the length of each."""
     ends = np.cumsum(length)
     begin = 0
     while begin < len(members):
         base = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, base + BATCH_BYTES, "right")))
+        end = max(begin + 1, int(np.searchsorted(ends, base + most, "right")))
         yield members[begin:end]
         begin = end
 

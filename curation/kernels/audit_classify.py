@@ -47,11 +47,21 @@ class Hit:
     end: int
 
 
-def classify(batch: Batch, candidates: Candidates, row: int, index: OverlapIndex, rule: Rule = ADAPTIVE) -> Hit:
-    """Compare one candidate pair."""
+def classify(
+    batch: Batch,
+    candidates: Candidates,
+    row: int,
+    index: OverlapIndex,
+    rule: Rule = ADAPTIVE,
+    *,
+    near_misses: bool = True,
+) -> Hit | None:
+    """Compare one candidate pair; None for a near miss if these are not wanted."""
     pair = _Pair(batch, candidates, row, index)
+    if rule.ngram and pair.run >= rule.ngram:
+        return pair.hit("ngram", pair.coverage_of_run(), *pair.run_span())
     if rule.ngram:
-        return pair.hit("ngram" if pair.run >= rule.ngram else "near_miss", pair.coverage_of_run(), *pair.run_span())
+        return pair.hit("near_miss", pair.coverage_of_run(), *pair.run_span()) if near_misses else None
     if pair.is_full:
         return pair.hit(_full_kind(pair), 1.0, pair.at, pair.at + pair.n)
     coverage = float(candidates.aligned[row])
@@ -65,7 +75,7 @@ def classify(batch: Batch, candidates: Candidates, row: int, index: OverlapIndex
         return pair.hit("near", coverage, *span)
     if pair.run >= partial_run(*size):
         return pair.hit("partial", max(coverage, pair.coverage_of_run()), *pair.run_span())
-    return pair.hit("near_miss", coverage, *span)
+    return pair.hit("near_miss", coverage, *span) if near_misses else None
 
 
 class _Pair:

@@ -21,8 +21,8 @@ SIGNATURES = {
         *(_WORDS, _PLACES, _INTS, _BYTES, _PLACES, _PLACES, _INTS),
     ),
     "search_shingles": _INT(
-        *(_WORDS, _INTS, _INT, _PLACES, _INT, _PLACES, _WORD, _WORDS, _PLACES, _PLACES),
-        *(_WORDS, _INTS, _INTS, _INTS, _INTS, types.float64, _INT, _INTS, _INTS, _INT),
+        *(_WORDS, _INTS, _INT, _PLACES, _INT, _WORDS, _WORD, _PLACES, _WORD, _WORDS, _PLACES, _PLACES),
+        *(_WORDS, _INTS, _INTS, _INTS, _INTS, types.float64, _INT, _BYTES, _PLACES, _PLACES, _INTS, _INT),
     ),
 }
 """The functions of this module, and their types for numba."""
@@ -61,9 +61,9 @@ def scan_documents(
     two, three, four, buffer
         See `tokenize_document`.
     seen5, shift5, seen3, shift3
-        Filter of each table of shingles, and how far to shift a hash for its word in it.
+        Coarse filter of each table of shingles, and how far to shift a hash for its word in it.
     hashes, edges, first
-        Out: the tokens, and the first of each document and one entry more.
+        Out: the tokens, behind ``first[0]`` others, and the first of each document and one entry more.
     status
         Out: why a document has no tokens here; see `audit_fast`.
     flagged5, flagged3, num_flagged
@@ -72,12 +72,11 @@ def scan_documents(
     Returns
     -------
     int
-        Number of tokens.
+        Number of tokens, those before included.
     """
-    count = 0
+    count = first[0]
     five = 0
     three_tokens = 0
-    first[0] = 0
     for d in range(num_documents):
         total, state = tokenize_document(data, size, begin[d], end[d], two, three, four, buffer, hashes, edges, count)
         status[d] = np.uint8(state)
@@ -98,6 +97,8 @@ def search_shingles(
     size: Any,
     places: Any,
     num_places: Any,
+    seen: Any,
+    seen_shift: Any,
     begins: Any,
     shift: Any,
     rows: Any,
@@ -110,7 +111,9 @@ def search_shingles(
     stride: Any,
     share: Any,
     min_run: Any,
-    held: Any,
+    weighted: Any,
+    heads: Any,
+    following: Any,
     out: Any,
     capacity: Any,
 ) -> Any:
@@ -121,6 +124,8 @@ def search_shingles(
         size,
         places,
         num_places,
+        seen,
+        seen_shift,
         begins,
         shift,
         rows,
@@ -133,7 +138,9 @@ def search_shingles(
         stride,
         share,
         min_run,
-        held,
+        weighted,
+        heads,
+        following,
         out,
         capacity,
     )

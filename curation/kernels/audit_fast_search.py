@@ -17,6 +17,9 @@ _ONE = np.uint64(1)
 _LOW7, _HIGH, _ONES = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
 _MOST = np.uint64(2 * AROUND)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
+_FAR = 1 << 62
+_REACH = 3  # the farthest of `audit_candidates._SHIFTS`
+_GOOD, _BAD = np.int32(-2), np.int32(-3)
 
 
 @compiled
@@ -105,16 +108,30 @@ def _num_different(a: Any, b: Any) -> Any:
 
 @compiled
 def _find_rows(
-    hashes: Any, size: Any, places: Any, n: Any, begins: Any, shift: Any, rows: Any, row: Any, end: Any
+    hashes: Any,
+    size: Any,
+    places: Any,
+    n: Any,
+    seen: Any,
+    seen_shift: Any,
+    begins: Any,
+    shift: Any,
+    rows: Any,
+    row: Any,
+    end: Any,
 ) -> Any:
     """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
+    likely: Any = 0
     # One load a loop and no branch: so the processor waits for many of them at once.
     for i in range(n):
+        places[likely] = places[i]
+        likely += _held(seen, seen_shift, _shingle(hashes, np.int64(places[i]), size))
+    for i in range(likely):
         bucket = np.int64(_shingle(hashes, np.int64(places[i]), size) >> shift)
         row[i] = begins[bucket]
         end[i] = begins[bucket + 1]
     count: Any = 0
-    for i in range(n):
+    for i in range(likely):
         first = np.int64(row[i])
         same = rows[4 * first] == _shingle(hashes, np.int64(places[i]), size)
         places[count] = places[i]
@@ -153,21 +170,98 @@ def _is_alike(
 
 
 @compiled
-def _keep_enough(
-    out: Any, begin: Any, count: Any, size: Any, num_weighted: Any, stride: Any, min_run: Any, held: Any
+def _may_be_alike(
+    hashes: Any,
+    low: Any,
+    high: Any,
+    size: Any,
+    prompt: Any,
+    begin: Any,
+    out: Any,
+    following: Any,
+    prompt_hashes: Any,
+    prompt_first: Any,
+    num_tokens: Any,
+    weighted: Any,
+    num_weighted: Any,
 ) -> Any:
-    """Drop, in place, the matches of one document with prompts of which it holds too little; see `_enough`."""
-    for i in range(begin, count):
-        held[out[4 * i + 1]] += 1
-    kept = begin
+    """Tell whether half of a prompt's weighted tokens stand near where some match says.
+
+    `audit_candidates` asks for half at least, of fewer places: along one match, and off it only two in a row.
+    """
+    own = prompt_first[prompt]
+    n = num_tokens[prompt]
+    missing = num_weighted[prompt] // 2
+    for j in range(n):
+        if weighted[own + j] == 0:
+            continue
+        i: Any = begin
+        there: Any = False
+        last: Any = -_FAR
+        while i >= 0 and not there:
+            position = out[4 * i + 3]
+            diagonal = out[4 * i + 2] - position
+            there = position <= j < position + size
+            if diagonal != last:  # most matches go on where the one before ended
+                last = diagonal
+                at = diagonal + j
+                for place in range(max(at - _REACH, low), min(at + _REACH + 1, high)):
+                    there |= hashes[place] == prompt_hashes[own + j]
+            i = np.int64(following[i])
+        if not there:
+            missing -= 1
+            if missing < 0:
+                return False
+    return True
+
+
+@compiled
+def _drop_hopeless(
+    hashes: Any,
+    low: Any,
+    high: Any,
+    size: Any,
+    out: Any,
+    begin: Any,
+    count: Any,
+    prompt_hashes: Any,
+    prompt_first: Any,
+    num_tokens: Any,
+    weighted: Any,
+    num_weighted: Any,
+    stride: Any,
+    min_run: Any,
+    heads: Any,
+    following: Any,
+) -> Any:
+    """Drop, in place, the matches of one document with prompts that no class can hold; return how many stay."""
+    for i in range(count - 1, begin - 1, -1):
+        prompt = out[4 * i + 1]
+        following[i] = heads[prompt]
+        heads[prompt] = np.int32(i)
     for i in range(begin, count):
         prompt = out[4 * i + 1]
-        n = held[prompt] & 0xFFFFFFFF
-        # Above how many there are it counts how many were seen: the last leaves 0 for the next document.
-        held[prompt] += 1 << 32
-        if held[prompt] >> 32 == n:
-            held[prompt] = 0
-        if 4 * n * size >= max(num_weighted[prompt], 1) or n + size - 1 >= min_run or stride[prompt] > 1:
+        if heads[prompt] != i:
+            continue
+        n = 0
+        k: Any = i
+        while k >= 0:
+            n += 1
+            k = np.int64(following[k])
+        good = stride[prompt] > 1 or n + size - 1 >= min_run
+        if not good and 4 * n * size >= max(num_weighted[prompt], 1):
+            good = _may_be_alike(
+                *(hashes, low, high, size, prompt, i, out, following),
+                *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted),
+            )
+        heads[prompt] = _GOOD if good else _BAD
+    kept: Any = begin
+    for i in range(begin, count):
+        following[i] = heads[out[4 * i + 1]]
+    for i in range(begin, count):
+        heads[out[4 * i + 1]] = np.int32(-1)
+    for i in range(begin, count):
+        if following[i] == _GOOD:
             for j in range(4):
                 out[4 * kept + j] = out[4 * i + j]
             kept += 1
@@ -181,6 +275,8 @@ def search_flagged(
     size: Any,
     places: Any,
     n: Any,
+    seen: Any,
+    seen_shift: Any,
     begins: Any,
     shift: Any,
     rows: Any,
@@ -193,19 +289,24 @@ def search_flagged(
     stride: Any,
     share: Any,
     min_run: Any,
-    held: Any,
+    weighted: Any,
+    heads: Any,
+    following: Any,
     out: Any,
     capacity: Any,
 ) -> Any:
     """Write document, prompt, place and position of the matches; return how many, or -1 if there is no room."""
-    n = _find_rows(hashes, size, places, n, begins, shift, rows, row, end)
+    n = _find_rows(hashes, size, places, n, seen, seen_shift, begins, shift, rows, row, end)
     count: Any = 0
-    document = 0
-    opened = 0
+    document: Any = 0
+    opened: Any = 0
     for i in range(n):
         at = np.int64(places[i])
         if first[document + 1] <= at:
-            count = opened = _keep_enough(out, opened, count, size, num_weighted, stride, min_run, held)
+            count = opened = _drop_hopeless(
+                *(hashes, first[document], first[document + 1], size, out, opened, count, prompt_hashes, prompt_first),
+                *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
+            )
             while first[document + 1] <= at:
                 document += 1
         shingle = _shingle(hashes, at, size)
@@ -246,4 +347,7 @@ def search_flagged(
                     out[4 * count + 3] = position
                     count += 1
             r += 1
-    return _keep_enough(out, opened, count, size, num_weighted, stride, min_run, held)
+    return _drop_hopeless(
+        *(hashes, first[document], first[document + 1], size, out, opened, count, prompt_hashes, prompt_first),
+        *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
+    )

@@ -95,7 +95,9 @@ def judge(found: Found, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_miss
             continue
         candidates = find_candidates(batch.tokens, postings, index, near_misses=near_misses)
         for row in range(len(candidates.document)):
-            keep_best(best, classify(batch, candidates, row, index, rule))
+            hit = classify(batch, candidates, row, index, rule, near_misses=near_misses)
+            if hit is not None:
+                keep_best(best, hit)
     return Scan([best[pair] for pair in sorted(best)], np.diff(batch.tokens.first))
 
 
