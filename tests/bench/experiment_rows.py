@@ -67,7 +67,7 @@ def small(
         update={
             "data": config.data.model_copy(update={"limit": limit}),
             "sampling": config.sampling.model_copy(update={"max_tokens": max_tokens}),
-            "load": config.load.model_copy(update={"warmup_requests": 0}),
+            "load": config.load.model_copy(update={"warmup_requests": 0, "repeats": min(config.load.repeats, 2)}),
             "client": config.client.model_copy(update={"workers": 1}),
             "sweep": config.sweep.model_copy(update={"servers": servers, "concurrency": (2,), "repeats": 1, **sweep}),
         }

@@ -68,7 +68,7 @@ def test_the_best_draft_length_of_each_concurrency_is_the_fastest_that_was_run(p
 
 def test_the_pareto_front_has_points_of_every_length_and_tier(page):
     points, _, text = page(
-        "pareto", "Pareto front", concurrency=(1, 4), config=("throughput_256",), limit=2, max_tokens=16
+        "pareto", "Pareto front", concurrency=(1, 4), config=("throughput_256",), limit=2, max_tokens=32
     )
     assert len(points) == 3 * 2 * 2
     assert {point["data"] for point in points} == {"low_entropy", "mixed", "high_entropy"}
@@ -138,10 +138,17 @@ def test_a_pruned_vocabulary_costs_less_the_larger_it_is(page):
 
 
 def test_the_analytic_speed_up_stands_beside_the_measured_one(page):
-    _, _, text = page("speed_up", "Analytic against measured speed-up", config=("throughput_256", "throughput_1k"))
-    for config in ("throughput_256", "throughput_1k"):
+    configs = ("throughput_256", "throughput_1k")
+    _, _, text = page("speed_up", "Analytic against measured speed-up", config=configs, max_tokens=48)
+    rows = 0
+    for config in configs:
         for tier in ("low_entropy", "mixed", "high_entropy"):
-            assert re.search(rf"{config} {tier} draft 2 .*?\d\.\d\dx .*?\d\.\d\dx [+-]\d+%", text), (config, tier)
+            # A dash: on a busy machine all of an answer may come in one read, and then nothing lies between its steps.
+            cells = r"([\d.]+x|–) ([\d.]+x|–) ([+-]\d+%|–)"
+            found = re.search(rf"{config} {tier} draft 2 .*? {cells}", text)
+            assert found is not None, (config, tier)
+            rows += "–" not in found.groups()
+    assert rows, "some of them are told"
 
 
 def test_no_experiment_is_left_out_here():
