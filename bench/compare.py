@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bench.errors import UnlikeRuns, UnpublishedFigure
 from bench.figures.acceptance import AcceptanceLength, TokensPerStep
 from bench.figures.base import Context, all_samples, conversation_values, headline
-from bench.figures.latency import EndToEndLatency, StepLatency, TimeToFirstToken, UserThroughput
+from bench.figures.latency import EndToEndLatency, StepLatency, TimePerOutputToken, TimeToFirstToken
 from bench.figures.throughput import OutputThroughput
 from bench.measured import Measured
 from bench.slices import slice_value
@@ -122,8 +122,13 @@ def _both(
 
 
 def _speed_up(first: Sequence[Measured], second: Sequence[Measured]) -> dict[str, Any]:
-    """Return the measured speed-ups with intervals, and the analytic one with its gap."""
-    user = _paired(_rates(first), _rates(second))
+    """Return the measured speed-ups with intervals, and the analytic one with its gap.
+
+    That of `user_tps` is the ratio of its harmonic means over conversations, by category and then over categories.
+    """
+    # Of seconds a token, the baseline's over the run's: an answer that came in a read or two has hardly any time
+    # between its tokens, and its tokens a second would outweigh all others.
+    user = _paired(_token_seconds(second), _token_seconds(first))
     whole = [OutputThroughput().value(requests, Context()) for requests in (first, second)]
     analytic = analytic_speed_up(first, second)
     measured = user["ratio"]["value"] if user else None
@@ -161,11 +166,11 @@ Values = dict[tuple[str, int], tuple[str, float]]
 """Category and value of each conversation."""
 
 
-def _rates(requests: Sequence[Measured]) -> Values:
-    return _per_conversation(UserThroughput(), requests)
+def _token_seconds(requests: Sequence[Measured]) -> Values:
+    return _per_conversation(TimePerOutputToken(), requests)
 
 
-def _per_conversation(figure: UserThroughput | EndToEndLatency, requests: Sequence[Measured]) -> Values:
+def _per_conversation(figure: TimePerOutputToken | EndToEndLatency, requests: Sequence[Measured]) -> Values:
     """Return the mean over the turns of each conversation."""
     samples = dict[tuple[str, int], list[float]]()
     categories = dict[tuple[str, int], str]()

@@ -16,8 +16,9 @@ from cards.page import Section, Table, clipped, render_table
 
 _HEAD = ("category", "pairs", "speed-up of user_tps", "geometric mean", "of output_tps", "analytic", "gap")
 _SPEED_UP = (
-    "Speed-up: over conversations that both runs answered, the mean over categories of the run's user_tps, over the "
-    "same of its baseline; above 1 the run is faster. Geometric mean: of the pairs' ratios. In brackets: 95 % interval."
+    "Speed-up: over conversations that both runs answered, the baseline's time a token (tpot_s, mean over categories "
+    "of the mean over conversations) over the run's: the ratio of the harmonic means of user_tps; above 1 the run is "
+    "faster. Geometric mean: of the pairs' ratios. In brackets: 95 % interval."
 )
 _ANALYTIC = (
     "Of output_tps: ratio of the two runs' throughputs. Analytic: t_ar x tokens a step / t_sd, from the step latencies "

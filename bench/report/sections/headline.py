@@ -36,7 +36,7 @@ _SMALL_PRINT = (
     definition("acceptance_length", "mean over categories of the mean over conversations"),
     definition("user_tps", "median over requests"),
     definition("output_tps", "mean over repeats"),
-    "Speed-up: user_tps over the baseline's, mean over categories, paired by conversation; see Comparison.",
+    "Speed-up: of user_tps over the baseline's, harmonic means over conversations of both; see Comparison.",
 )
 
 
