@@ -20,13 +20,15 @@ $(VENV)/.ready: pyproject.toml $(CONSTRAINTS)
 
 setup: $(VENV)/.ready ## Make .venv with everything that tests need.
 
-demo: setup ## Build the samples' splits, print their diversity, draw it.
+demo: setup ## Build the samples' splits, show their diversity, measure the toy pair on them.
 	$(BIN)/speedbench build demo --samples --out $(DEMO)
 	$(BIN)/speedbench diversity $(DEMO)/full --plot $(DEMO)/diversity.png
+	$(BIN)/speedbench bench demo --dist $(DEMO)/full --out $(DEMO)/bench
 	@echo
 	@echo "The rows:     $(DEMO)/full/data/qualitative.parquet   (dist/ is what would be published)"
 	@echo "What was left out, and why:  $(DEMO)/ledger.parquet"
 	@echo "The picture:  $(DEMO)/diversity.png"
+	@echo "The measured figures (of a toy model):  $(DEMO)/bench/report.html"
 	@echo "Next:         $(BIN)/speedbench sources list"
 	@echo "              $(BIN)/speedbench audit run YOUR_TRAINING_DATA.jsonl --benchmark $(DEMO)/full --out out/audit"
 	@echo "              $(BIN)/python -c 'import speedbench; print(speedbench.load(\"$(DEMO)/full\", \"qualitative\")[0])'"
