@@ -358,6 +358,16 @@ def test_a_topic_must_come_from_the_noise():
     assert detect("kettle zel molto", latched["output"]).kind == "other"
 
 
+def test_a_word_in_one_part_only_or_now_and_then_is_no_topic():
+    other = "They walked along a wall and counted gates, birds, carts and open windows until evening came. "
+    gathered = "Porcelain rings. Porcelain shines. Porcelain breaks. Porcelain, porcelain, porcelain. " + 9 * other
+    assert detect("kettle porcelain zel", gathered).kind == "other"
+    rare = " ".join(other * 6 + "Porcelain broke." for _ in range(6))
+    assert detect("kettle porcelain zel", rare).kind == "other"
+    dense = " ".join(other + "Porcelain rings, and porcelain breaks." for _ in range(6))
+    assert detect("kettle porcelain zel", dense).evidence == "porcelain"
+
+
 def test_carrying_the_noise_on_is_no_topic():
     noise = "falcon mosaic " * 30
     assert detect(noise, noise).kind == "other"
