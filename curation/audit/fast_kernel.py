@@ -84,6 +84,7 @@ class FastKernel:
         self._heads = np.full(len(index.num_tokens), -1, np.int32)
         self._following = np.empty(_MATCHES, np.int32)
         self._matches = np.empty((_MATCHES, 4), np.int64)
+        self._shingles = np.empty(256, np.uint64)
         self._capacity = -1
 
     def _reserve(self, num_bytes: int, num_documents: int) -> None:
@@ -131,7 +132,7 @@ class FastKernel:
                 *(_address(self._two_bytes), _address(self._three_bytes), _address(self._four_bytes)),
                 _address(self._buffer),
                 *(_address(seen5), _shift(len(seen5)), _address(seen3), _shift(len(seen3))),
-                *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged)),
+                *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged, self._shingles)),
             )
             unknown = np.flatnonzero(status == _UNKNOWN)
             if not len(unknown):
@@ -164,6 +165,7 @@ class FastKernel:
                 *(min_around(self._index.max_prompts), min_run),
                 *map(_address, (self._weighted, self._heads, self._following, self._matches)),
                 len(self._matches),
+                _address(self._shingles),
             )
             if found >= 0:
                 matches = self._matches[:found].copy()

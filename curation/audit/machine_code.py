@@ -36,8 +36,8 @@ _SOURCES = (
 )
 _P, _I, _U, _D = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 _ARGUMENTS = {
-    "scan_documents": (_P, _I, _P, _P, _I, *[_P] * 4, _P, _U, _P, _U, *[_P] * 7),
-    "search_shingles": (_P, _P, _I, _P, _I, _P, _U, _P, _U, *[_P] * 8, _D, _I, *[_P] * 4, _I),
+    "scan_documents": (_P, _I, _P, _P, _I, *[_P] * 4, _P, _U, _P, _U, *[_P] * 8),
+    "search_shingles": (_P, _P, _I, _P, _I, _P, _U, _P, _U, *[_P] * 8, _D, _I, *[_P] * 4, _I, _P),
 }
 """Functions of the code, and the C types of their arguments; each returns a 64-bit integer."""
 

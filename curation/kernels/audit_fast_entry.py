@@ -18,11 +18,11 @@ _INT, _WORD = types.int64, types.uint64
 SIGNATURES = {
     "scan_documents": _INT(
         *(_BYTES, _INT, _INTS, _INTS, _INT, _SHORTS, _CODES, _CODES, _BYTES, _WORDS, _WORD, _WORDS, _WORD),
-        *(_WORDS, _PLACES, _INTS, _BYTES, _PLACES, _PLACES, _INTS),
+        *(_WORDS, _PLACES, _INTS, _BYTES, _PLACES, _PLACES, _INTS, _WORDS),
     ),
     "search_shingles": _INT(
         *(_WORDS, _INTS, _INT, _PLACES, _INT, _WORDS, _WORD, _PLACES, _WORD, _WORDS, _PLACES, _PLACES),
-        *(_WORDS, _INTS, _INTS, _INTS, _INTS, types.float64, _INT, _BYTES, _PLACES, _PLACES, _INTS, _INT),
+        *(_WORDS, _INTS, _INTS, _INTS, _INTS, types.float64, _INT, _BYTES, _PLACES, _PLACES, _INTS, _INT, _WORDS),
     ),
 }
 """The functions of this module, and their types for numba."""
@@ -49,6 +49,7 @@ def scan_documents(
     flagged5: Any,
     flagged3: Any,
     num_flagged: Any,
+    shingles: Any,
 ) -> Any:
     """Write the tokens of documents, and where shingles of 5 and of 3 tokens stand that a prompt may hold.
 
@@ -68,6 +69,8 @@ def scan_documents(
         Out: why a document has no tokens here; see `audit_fast`.
     flagged5, flagged3, num_flagged
         Out: tokens at which these shingles begin, and how many there are of each.
+    shingles
+        Working memory, 256 entries.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def scan_documents(
         status[d] = np.uint8(state)
         if state == READY:
             five, three_tokens = flag_shingles(
-                hashes, count, total, seen5, shift5, seen3, shift3, flagged5, flagged3, five, three_tokens
+                hashes, count, total, seen5, shift5, seen3, shift3, flagged5, flagged3, five, three_tokens, shingles
             )
             count = total
         first[d + 1] = count
@@ -116,6 +119,7 @@ def search_shingles(
     following: Any,
     out: Any,
     capacity: Any,
+    shingles: Any,
 ) -> Any:
     """Write the matches of flagged shingles: see `audit_fast_search.search_flagged`."""
     return search_flagged(
@@ -143,4 +147,5 @@ def search_shingles(
         following,
         out,
         capacity,
+        shingles,
     )

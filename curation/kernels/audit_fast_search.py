@@ -8,7 +8,7 @@ import numpy as np
 
 from curation.kernels.audit_hash import C
 from curation.kernels.audit_shingles import AROUND
-from curation.kernels.pointers import compiled
+from curation.kernels.pointers import compiled, prefetch
 
 _C1 = np.uint64(C)
 _C2 = np.uint64(C * C % 2**64)
@@ -17,6 +17,7 @@ _ONE = np.uint64(1)
 _LOW7, _HIGH, _ONES = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
 _MOST = np.uint64(2 * AROUND)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
+_CHUNK = 256
 _FAR = 1 << 62
 _REACH = 3  # the farthest of `audit_candidates._SHIFTS`
 _GOOD, _BAD = np.int32(-2), np.int32(-3)
@@ -45,35 +46,26 @@ def flag_shingles(
     flagged3: Any,
     n5: Any,
     n3: Any,
+    shingles: Any,
 ) -> Any:
     """Write where the shingles of one document stand that may be in a table; return how many there are then.
 
-    Nothing depends on what was found before, and nothing branches: many look-ups in the filters are under way at once.
+    Of some shingles at a time first the hashes are made and the words of the filter asked for, then these are looked
+    at: nothing branches, and the processor waits for many words at once.
     """
-    if last - first < 3:
-        return n5, n3
-    h1, h2 = hashes[first + 1], hashes[first + 2]
-    p0, p1 = hashes[first] * _C1 + h1, h1 * _C1 + h2
-    i = first
-    if last - first >= 5:
-        h3 = hashes[first + 3]
-        p2 = h2 * _C1 + h3
-        while i + 5 <= last:
-            h4 = hashes[i + 4]
-            p3 = h3 * _C1 + h4
-            three = p0 * _C1 + h2
-            flagged3[n3] = np.int32(i)
-            n3 += _held(seen3, shift3, three)
-            flagged5[n5] = np.int32(i)
-            n5 += _held(seen5, shift5, three * _C2 + p3)
-            p0, p1, p2 = p1, p2, p3
-            h2, h3 = h3, h4
-            i += 1
-    while i + 3 <= last:
+    for i in range(first, last - 2):
         three = (hashes[i] * _C1 + hashes[i + 1]) * _C1 + hashes[i + 2]
         flagged3[n3] = np.int32(i)
         n3 += _held(seen3, shift3, three)
-        i += 1
+    for begin in range(first, last - 4, _CHUNK):
+        count = min(_CHUNK, last - 4 - begin)
+        for k in range(count):
+            shingle = _shingle(hashes, begin + k, 5)
+            shingles[k] = shingle
+            prefetch(seen5, np.int64(shingle >> shift5))
+        for k in range(count):
+            flagged5[n5] = np.int32(begin + k)
+            n5 += _held(seen5, shift5, shingles[k])
     return n5, n3
 
 
@@ -111,7 +103,8 @@ def _find_rows(
     hashes: Any,
     size: Any,
     places: Any,
-    n: Any,
+    begin: Any,
+    limit: Any,
     seen: Any,
     seen_shift: Any,
     begins: Any,
@@ -119,22 +112,33 @@ def _find_rows(
     rows: Any,
     row: Any,
     end: Any,
+    shingles: Any,
 ) -> Any:
-    """Write the rows at which to look for each shingle; drop, in place, those without; return how many stay."""
+    """Write place, hash and rows at which to look of those flagged shingles that have any; return how many.
+
+    They are written from entry 0 on, over places that were read. Every loop asks for what the next one looks at.
+    """
+    for i in range(begin, limit):
+        shingle = _shingle(hashes, np.int64(places[i]), size)
+        shingles[i - begin] = shingle
+        prefetch(seen, np.int64(shingle >> seen_shift))
     likely: Any = 0
-    # One load a loop and no branch: so the processor waits for many of them at once.
-    for i in range(n):
+    for i in range(begin, limit):
+        shingle = shingles[i - begin]
         places[likely] = places[i]
-        likely += _held(seen, seen_shift, _shingle(hashes, np.int64(places[i]), size))
+        shingles[likely] = shingle
+        prefetch(begins, np.int64(shingle >> shift))
+        likely += _held(seen, seen_shift, shingle)
     for i in range(likely):
-        bucket = np.int64(_shingle(hashes, np.int64(places[i]), size) >> shift)
+        bucket = np.int64(shingles[i] >> shift)
         row[i] = begins[bucket]
         end[i] = begins[bucket + 1]
+        prefetch(rows, 4 * np.int64(row[i]))
     count: Any = 0
     for i in range(likely):
-        first = np.int64(row[i])
-        same = rows[4 * first] == _shingle(hashes, np.int64(places[i]), size)
+        same = rows[4 * np.int64(row[i])] == shingles[i]
         places[count] = places[i]
+        shingles[count] = shingles[i]
         row[count] = row[i]
         end[count] = end[i]
         count += np.int64((same & (end[i] > row[i])) | (end[i] > row[i] + 1))
@@ -294,59 +298,74 @@ def search_flagged(
     following: Any,
     out: Any,
     capacity: Any,
+    shingles: Any,
 ) -> Any:
     """Write document, prompt, place and position of the matches; return how many, or -1 if there is no room."""
-    n = _find_rows(hashes, size, places, n, seen, seen_shift, begins, shift, rows, row, end)
     count: Any = 0
     document: Any = 0
     opened: Any = 0
-    for i in range(n):
-        at = np.int64(places[i])
-        if first[document + 1] <= at:
-            count = opened = _drop_hopeless(
-                *(hashes, first[document], first[document + 1], size, out, opened, count, prompt_hashes, prompt_first),
-                *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
-            )
-            while first[document + 1] <= at:
-                document += 1
-        shingle = _shingle(hashes, at, size)
-        r = np.int64(row[i])
-        last = np.int64(end[i])
-        while r < last and rows[4 * r] != shingle:
-            r += 1
-        if r == last:
-            continue
-        low, high = first[document], first[document + 1]
-        before = _bytes_at(hashes, at - AROUND, low, high)
-        behind = _bytes_at(hashes, at + size, low, high)
-        while r < last and rows[4 * r] == shingle:
-            place = rows[4 * r + 3]
-            alike = _MOST - _num_different(before, rows[4 * r + 1]) - _num_different(behind, rows[4 * r + 2])
-            if alike >= (place & np.uint64(31)):
-                prompt = np.int64(place >> np.uint64(32))
-                position = np.int64((place & _LOW_HALF) >> np.uint64(5))
-                if _is_alike(
-                    hashes,
-                    low,
-                    high,
-                    at,
-                    size,
-                    prompt,
-                    position,
-                    prompt_hashes,
-                    prompt_first,
-                    num_tokens,
-                    stride,
-                    share,
-                ):
-                    if count == capacity:
-                        return -1
-                    out[4 * count] = document
-                    out[4 * count + 1] = prompt
-                    out[4 * count + 2] = at
-                    out[4 * count + 3] = position
-                    count += 1
-            r += 1
+    for begin in range(0, n, _CHUNK):
+        limit = min(begin + _CHUNK, n)
+        found = _find_rows(
+            hashes, size, places, begin, limit, seen, seen_shift, begins, shift, rows, row, end, shingles
+        )
+        for i in range(found):
+            at = np.int64(places[i])
+            if first[document + 1] <= at:
+                count = opened = _drop_hopeless(
+                    *(
+                        hashes,
+                        first[document],
+                        first[document + 1],
+                        size,
+                        out,
+                        opened,
+                        count,
+                        prompt_hashes,
+                        prompt_first,
+                    ),
+                    *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
+                )
+                while first[document + 1] <= at:
+                    document += 1
+            shingle = shingles[i]
+            r = np.int64(row[i])
+            last = np.int64(end[i])
+            while r < last and rows[4 * r] != shingle:
+                r += 1
+            if r == last:
+                continue
+            low, high = first[document], first[document + 1]
+            before = _bytes_at(hashes, at - AROUND, low, high)
+            behind = _bytes_at(hashes, at + size, low, high)
+            while r < last and rows[4 * r] == shingle:
+                place = rows[4 * r + 3]
+                alike = _MOST - _num_different(before, rows[4 * r + 1]) - _num_different(behind, rows[4 * r + 2])
+                if alike >= (place & np.uint64(31)):
+                    prompt = np.int64(place >> np.uint64(32))
+                    position = np.int64((place & _LOW_HALF) >> np.uint64(5))
+                    if _is_alike(
+                        hashes,
+                        low,
+                        high,
+                        at,
+                        size,
+                        prompt,
+                        position,
+                        prompt_hashes,
+                        prompt_first,
+                        num_tokens,
+                        stride,
+                        share,
+                    ):
+                        if count == capacity:
+                            return -1
+                        out[4 * count] = document
+                        out[4 * count + 1] = prompt
+                        out[4 * count + 2] = at
+                        out[4 * count + 3] = position
+                        count += 1
+                r += 1
     return _drop_hopeless(
         *(hashes, first[document], first[document + 1], size, out, opened, count, prompt_hashes, prompt_first),
         *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),

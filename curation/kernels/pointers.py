@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -61,6 +62,22 @@ def _type_high_bits(_context: Any, _data: Any, _at: Any) -> Any:
     return types.uint64(_DATA, types.int64), generate
 
 
+def _type_prefetch(_context: Any, data: Any, _at: Any) -> Any:
+    """Ask for an entry of an array without waiting for it; return 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), flag, flag, flag])
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, kind, "llvm.prefetch.p0"
+        )
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), _BYTE.as_pointer())
+        builder.call(function, [place, flag(0), flag(3), flag(1)])  # for reading, into all caches, data
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(data, types.int64), generate
+
+
 def _type_trailing_zeros(_context: Any, _word: Any) -> Any:
     """Count the zero bits below the lowest one of a word that is not 0."""
 
@@ -73,6 +90,7 @@ def _type_trailing_zeros(_context: Any, _word: Any) -> Any:
 load_word: Any = intrinsic(_type_load_word)
 word_bits: Any = intrinsic(_type_word_bits)
 high_bits: Any = intrinsic(_type_high_bits)
+prefetch: Any = intrinsic(_type_prefetch)
 trailing_zeros: Any = intrinsic(_type_trailing_zeros)
 
 
