@@ -368,6 +368,18 @@ def test_a_word_in_one_part_only_or_now_and_then_is_no_topic():
     assert detect("kettle porcelain zel", dense).evidence == "porcelain"
 
 
+def test_a_short_answer_is_generic_at_either_end_and_a_long_one_at_both():
+    words = "The letters stand in rows of uneven length, separated by commas, semicolons, brackets and numerals; " * 4
+    ask, close = "I do not understand this message. ", "Please let me know what to do."
+    assert len(words) > 320
+    assert detect("zel", words[:330] + close).kind == "trivial"
+    assert detect("zel", ask + words[:330]).kind == "trivial"
+    long = words + words
+    assert detect("zel", ask + long + close).kind == "trivial"
+    assert detect("zel", ask + long).kind == "other", "it goes on to say something"
+    assert detect("zel", long + close).kind == "other", "an offer at the end is manners"
+
+
 def test_carrying_the_noise_on_is_no_topic():
     noise = "falcon mosaic " * 30
     assert detect(noise, noise).kind == "other"
