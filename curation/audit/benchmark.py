@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.errors import DistError
+from sources.disk import file_sha256
 
 OWNER_SCHEMA = pa.schema(
     [
@@ -63,8 +64,6 @@ def benchmark_files(dist: str | Path) -> dict[str, list[Path]]:
 
 def benchmark_digest(files: dict[str, list[Path]]) -> str:
     """Return the SHA-256 over the configs and the digests of their files."""
-    from curation.load import file_sha256
-
     digest = hashlib.sha256()
     for config in sorted(files):
         for path in files[config]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,9 @@ from curation.audit.scanning import Scanner, make_scanner
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import RULES
-from curation.store import atomic, write_json
+from curation.processes import one_thread_pool
+from curation.store import write_json
+from sources.disk import atomic
 
 logger = logging.getLogger(__name__)
 
@@ -107,10 +112,28 @@ def run_units(job: Job, units: Sequence[Unit], workers: int) -> None:
         for unit in units:
             report(job.plan, unit, runner(unit))
         return
-    with ProcessPoolExecutor(workers, _spawn(), _set_up, (job,)) as pool:
-        pending = {pool.submit(_run_in_worker, unit): unit for unit in units}
-        for future in as_completed(pending):
-            report(job.plan, pending[future], future.result())
+    waiting = iter(units)
+    # As many units are handed out as there are workers, so that a broken pool tells which were under way.
+    with one_thread_pool(workers, partial(_set_up, job)) as pool:
+        running: dict[Future[RowCounts], Unit] = {}
+        try:
+            while True:
+                running.update((pool.submit(_run_in_worker, u), u) for u in islice(waiting, workers - len(running)))
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    report(job.plan, running[future], future.result())
+                    del running[future]
+        except BrokenProcessPool:
+            raise _killed(job.plan, running.values()) from None
+
+
+def _killed(plan: Plan, running: Iterable[Unit]) -> AuditError:
+    where = "; ".join(f"unit {u.number + 1} of {plan.files[u.file].path}" for u in running)
+    return AuditError(
+        f"a worker process was ended from outside, by the system where memory ran out, at {where}; "
+        "the same command goes on with what is not done, with fewer --workers in less memory"
+    )
 
 
 def scanner_of(job: Job, index: OverlapIndex) -> Scanner:
@@ -124,13 +147,6 @@ def report(plan: Plan, unit: Unit, counts: RowCounts) -> None:
     """Say that a unit is done."""
     path = plan.files[unit.file].path
     logger.info("audit: unit %d of %d, %s: %d documents", unit.number + 1, len(plan.units), path, counts.documents)
-
-
-def _spawn() -> Any:
-    import multiprocessing
-
-    # Not fork: pyarrow has threads, and a fork of threads may hang.
-    return multiprocessing.get_context("spawn")
 
 
 _runner: Callable[[Unit], RowCounts] | None = None

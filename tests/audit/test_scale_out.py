@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from curation.audit import plan as plans
+from curation.audit.errors import AuditError
+from curation.audit.index import load_index
 from curation.audit.plan import make_plan
 from curation.audit.reading import read_documents
 from curation.audit.row_counts import RowCounts
+from curation.audit.run import Job, run_units
+from curation.kernels.audit_rules import ADAPTIVE
 from speedbench.cli import cli
 from tests.audit.conftest import Run
 from tests.audit.corpora import FILLER, FOG, MILL, WIRE, hits_of, write_jsonl
@@ -85,6 +91,30 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, benchmark_dist: Path,
     assert run_audit(corpus, out="killed").exit_code == 0
     assert {name: (out / "units" / name).stat().st_mtime_ns for name in done} == done
     assert digests(out) == digests(tmp_path / "whole")
+
+
+def test_a_killed_worker_is_a_refusal_that_names_the_unit_and_leaves_no_process(
+    tmp_path: Path, benchmark_dist: Path, corpus: Path
+) -> None:
+    index = load_index(benchmark_dist, ADAPTIVE, tmp_path / "cache")
+    plan = make_plan([str(corpus)], {"rule": "adaptive", "text": []})
+    out = tmp_path / "out"
+    stuck = corpus / "part-4.jsonl"
+    stuck.unlink()
+    os.mkfifo(stuck)  # whoever opens it waits for a writer that never comes
+
+    def kill_the_last() -> None:
+        while len(list(out.glob("units/*.json"))) < 8:
+            threading.Event().wait(0.02)
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    killer = threading.Thread(target=kill_the_last)
+    killer.start()
+    with pytest.raises(AuditError, match=r"unit 5 of .*part-4\.jsonl"):
+        run_units(Job(plan, str(tmp_path / "cache" / "audit" / index.key[:32]), str(out), False), plan.units, 2)
+    killer.join()
+    assert multiprocessing.active_children() == []
 
 
 def test_a_missing_unit_and_a_foreign_shard_are_refused(tmp_path: Path, run_audit: Run, corpus: Path) -> None:
