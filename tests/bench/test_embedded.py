@@ -203,7 +203,7 @@ def servers(port: int) -> list[int]:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_server(sent, tmp_path):
     endless = [{"question_id": str(n), "prompt": f"Go on with {n}."} for n in range(60)]
-    config = toy_config("draft", jsonl(tmp_path / "rows.jsonl", endless), max_tokens=400)
+    config = toy_config("draft", jsonl(tmp_path / "rows.jsonl", endless), max_tokens=150)
     (tmp_path / "config.json").write_text(config.model_dump_json(), "utf-8")
     code = (
         "import sys\nfrom pathlib import Path\nfrom bench.config import BenchConfig\nfrom bench.runner import run\n"
