@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from curation.audit.arrow import arrow_strings
 from curation.audit.json_rows import json_rows, open_stream
 from curation.audit.plan import CorpusFile, Unit, open_binary
 from curation.audit.row_counts import RowCounts
-from curation.audit.text_fields import id_column, parquet_columns, row_id, row_text
+from curation.audit.text_fields import id_column, join_parts, parquet_columns, row_id, row_parts, user_turns
 
 BATCH_BYTES = 8 << 20
 _BLOCK = 1 << 20
@@ -25,11 +25,15 @@ _ERRORS = (pa.ArrowException, OSError, EOFError)
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A batch: texts without null, the row of each (from 1 within the unit), and a way to their ids."""
+    """A batch: texts without null, the row of each (from 1 within the unit), and a way to their ids.
+
+    `turns` holds, by index, the character spans of the user turns of those texts that are chats.
+    """
 
     texts: pa.Array
     rows: NDArray[np.int64]
     ids: Sequence[Any]
+    turns: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
     def id_of(self, i: int) -> str:
         """Return the id that the row carries, or ""."""
@@ -73,25 +77,35 @@ def _batches(rows: Iterable[tuple[int, Any]], paths: Sequence[str], counts: RowC
     texts: list[str] = []
     numbers: list[int] = []
     ids: list[str] = []
+    turns: dict[int, list[tuple[int, int]]] = {}
     held = 0
     for number, row in rows:
-        text = row_text(row, paths)
-        if text is None:
+        parts = row_parts(row, paths)
+        if not parts:
             counts.skip("no text", number)
             continue
+        text = join_parts(parts)
+        if spans := user_turns(parts):
+            turns[len(texts)] = spans
         texts.append(text)
         numbers.append(number)
         ids.append(row_id(row))
         held += len(text)
         if held >= BATCH_BYTES:
-            del row, text
-            yield _documents(texts, numbers, ids, counts)
-            texts, numbers, ids, held = [], [], [], 0
+            del row, text, parts
+            yield _documents(texts, numbers, ids, turns, counts)
+            texts, numbers, ids, turns, held = [], [], [], {}, 0
     if texts:
-        yield _documents(texts, numbers, ids, counts)
+        yield _documents(texts, numbers, ids, turns, counts)
 
 
-def _documents(texts: list[str], numbers: list[int], ids: list[str], counts: RowCounts) -> Documents:
+def _documents(
+    texts: list[str],
+    numbers: list[int],
+    ids: list[str],
+    turns: dict[int, list[tuple[int, int]]],
+    counts: RowCounts,
+) -> Documents:
     try:
         array = arrow_strings(texts)
     except UnicodeEncodeError:
@@ -100,9 +114,10 @@ def _documents(texts: list[str], numbers: list[int], ids: list[str], counts: Row
             if repaired != text:
                 counts.repair("lone surrogate", numbers[i])
                 texts[i] = repaired
+                turns.pop(i, None)  # its places have moved
         array = arrow_strings(texts)
     texts.clear()
-    return Documents(array, np.array(numbers, np.int64), ids)
+    return Documents(array, np.array(numbers, np.int64), ids, turns)
 
 
 def _read_parquet(path: str, unit: Unit, paths: Sequence[str], counts: RowCounts) -> Iterator[Documents]:
@@ -156,11 +171,13 @@ def _parquet_documents(
     numbers = counts.rows + 1 + np.arange(len(table))
     counts.rows += len(table)
     kind = table.schema.field(columns[0]).type
+    turns: dict[int, list[tuple[int, int]]] = {}
     if len(columns) == 1 and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         texts = _one_array(table.column(columns[0]))
     else:
-        rows = table.select(columns).to_pylist()
-        texts = pa.array([row_text(row, paths) for row in rows], pa.large_string())
+        parts = [row_parts(row, paths) for row in table.select(columns).to_pylist()]
+        texts = pa.array([join_parts(p) if p else None for p in parts], pa.large_string())
+        turns = dict(enumerate(user_turns(p) for p in parts if p))  # rows without text are left out below
     ids: Any = _one_array(table.column(name)) if name else []
     if texts.null_count:
         kept = pc.is_valid(texts)
@@ -168,7 +185,7 @@ def _parquet_documents(
         counts.skip("no text", int(missing[0]), len(missing))
         texts, ids = texts.filter(kept), ids.filter(kept) if name else []
         numbers = numbers[kept.to_numpy(zero_copy_only=False)]
-    return Documents(_valid(texts, numbers, counts), numbers, ids)
+    return Documents(_valid(texts, numbers, counts), numbers, ids, {i: spans for i, spans in turns.items() if spans})
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

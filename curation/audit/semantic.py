@@ -32,7 +32,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 SEMANTIC_SCHEMA = pa.schema([pa.field("file", pa.string()), *UNIT_SCHEMA])
 SHORT_CHARACTERS = 2_000
-"""Documents, and user turns of a chat, up to this length are embedded whole."""
+"""Documents up to this length are embedded whole; of longer chats every user turn is."""
 
 SAMPLE_SHARE = 0.01
 """Of the other documents, the share that is embedded, chosen by a hash of path and row."""
@@ -59,6 +59,8 @@ class Coverage:
     near_misses: int
     sampled_documents: int
     sample_share: float
+    user_turns: int
+    chats_by_turns_alone: int
     other_documents: int
 
 
@@ -99,7 +101,7 @@ def run_semantic(
     """
     clean = _clean_vectors(clean_text, embed) if clean_text else np.zeros((0, 0), np.float32)
     prompts = _embed_prompts(index.overlap, clean, embed)
-    tally = {"windows": 0, "short": 0, "near": 0, "sampled": 0, "other": 0}
+    tally = {"windows": 0, "short": 0, "near": 0, "sampled": 0, "turns": 0, "chats": 0, "other": 0}
     known = _known_pairs(plan, out)
     rows: dict[tuple[str, int, int], dict[str, Any]] = {}
     for block in _blocks(_windows(plan, out, tally)):
@@ -121,6 +123,8 @@ def run_semantic(
         near_misses=tally["near"],
         sampled_documents=tally["sampled"],
         sample_share=SAMPLE_SHARE,
+        user_turns=tally["turns"],
+        chats_by_turns_alone=tally["chats"],
         other_documents=tally["other"],
     )
     write_json(out / "semantic.json", asdict(coverage))
@@ -208,26 +212,44 @@ def _windows(plan: Plan, out: Path, tally: dict[str, int]) -> Iterator[_Window]:
             for i, number in enumerate(documents.rows.tolist()):
                 row = number + before[unit.number]
                 text = documents.texts[i].as_py()
-                for begin, end in _spans(file.path, row, text, near.get((file.path, row)), tally):
+                for begin, end in _spans(
+                    file.path, row, text, near.get((file.path, row)), documents.turns.get(i, ()), tally
+                ):
                     snippet = snippet_of(text, begin, end)
                     yield _Window(unit.file, row, documents.id_of(i), begin, text[begin:end], snippet, end)
 
 
 def _spans(
-    path: str, row: int, text: str, near: tuple[int, int] | None, tally: dict[str, int]
+    path: str,
+    row: int,
+    text: str,
+    near: tuple[int, int] | None,
+    turns: Sequence[tuple[int, int]],
+    tally: dict[str, int],
 ) -> list[tuple[int, int]]:
+    """Return the windows of a document that are embedded."""
     if len(text) <= SHORT_CHARACTERS:
         tally["short"] += 1
-    elif near is not None:
+        return _windows_of(text, [(0, len(text))])
+    ranges = list(turns)
+    tally["turns"] += len(turns)
+    if near is not None:
         tally["near"] += 1
-        low, high = max(0, near[0] - WINDOW_CHARACTERS[0]), near[1] + WINDOW_CHARACTERS[0]
-        return [(low + a, low + b) for size in WINDOW_CHARACTERS for a, b in windows(text[low:high], size)]
+        ranges.append((max(0, near[0] - WINDOW_CHARACTERS[0]), near[1] + WINDOW_CHARACTERS[0]))
     elif _sampled(path, row):
         tally["sampled"] += 1
+        ranges.append((0, len(text)))
+    elif turns:
+        tally["chats"] += 1
     else:
         tally["other"] += 1
-        return []
-    return sorted({span for size in WINDOW_CHARACTERS for span in windows(text, size)})
+    return _windows_of(text, ranges)
+
+
+def _windows_of(text: str, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return sorted(
+        {(a + low, b + low) for low, high in ranges for n in WINDOW_CHARACTERS for a, b in windows(text[low:high], n)}
+    )
 
 
 def _sampled(path: str, row: int) -> bool:

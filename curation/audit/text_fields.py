@@ -16,7 +16,13 @@ ID_NAMES = ("id", "doc_id", "document_id", "uuid", "_id", "question_id")
 MESSAGE_NAMES = ("content", "value", "text")
 """Where a chat message keeps its text; OpenAI's and ShareGPT's words."""
 
+ROLE_NAMES = ("role", "from")
+USERS = ("user", "human")
+"""Where a chat message says who speaks, and what the person is called there."""
+
 _JOINT = "\n\n"
+Part = tuple[str, bool]
+"""A text of a row, and whether it is a user turn of a chat."""
 
 
 def row_text(row: Any, paths: Sequence[str]) -> str | None:
@@ -30,22 +36,41 @@ def row_text(row: Any, paths: Sequence[str]) -> str | None:
         Dotted paths; lists on the way are walked through. Empty: the first of `TEXT_NAMES` that holds text, and if
         there is none, every string of the row's own columns, so that no column goes unread.
     """
+    parts = row_parts(row, paths)
+    return join_parts(parts) if parts else None
+
+
+def row_parts(row: Any, paths: Sequence[str]) -> list[Part]:
+    """Return the texts that `row_text` joins; empty if there are none."""
     if isinstance(row, str):
-        return row
+        return [(row, False)]
     if not isinstance(row, dict):
-        return None
+        return []
     if paths:
-        parts = [part for path in paths for part in _walk(row, path.split("."))]
-        return _JOINT.join(parts) if parts else None
+        return [part for path in paths for part in _walk(row, path.split("."))]
     for name in TEXT_NAMES:
         value = row.get(name)
         if isinstance(value, str):
-            return value
+            return [(value, False)]
         parts = list(_strings(value))
         if parts:
-            return _JOINT.join(parts)
-    parts = [part for name, value in row.items() if name not in ID_NAMES for part in _strings(value)]
-    return _JOINT.join(parts) if parts else None
+            return parts
+    return [part for name, value in row.items() if name not in ID_NAMES for part in _strings(value)]
+
+
+def join_parts(parts: Sequence[Part]) -> str:
+    """Return the document that texts make."""
+    return parts[0][0] if len(parts) == 1 else _JOINT.join([text for text, _ in parts])
+
+
+def user_turns(parts: Sequence[Part]) -> list[tuple[int, int]]:
+    """Return the half-open character spans of the user turns in the document that texts make."""
+    spans, at = [], 0
+    for text, is_user in parts:
+        if is_user:
+            spans.append((at, at + len(text)))
+        at += len(text) + len(_JOINT)
+    return spans
 
 
 def row_id(row: Any) -> str:
@@ -57,28 +82,32 @@ def row_id(row: Any) -> str:
     return ""
 
 
-def _walk(value: Any, path: Sequence[str]) -> Iterator[str]:
+def _walk(value: Any, path: Sequence[str], is_user: bool = False) -> Iterator[Part]:
     if isinstance(value, list):
         for item in value:
-            yield from _walk(item, path)
+            yield from _walk(item, path, is_user)
     elif not path:
-        yield from _strings(value)
+        yield from _strings(value, is_user)
     elif isinstance(value, dict) and path[0] in value:
-        yield from _walk(value[path[0]], path[1:])
+        yield from _walk(value[path[0]], path[1:], is_user or _is_user(value))
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: Any, is_user: bool = False) -> Iterator[Part]:
     """All texts of a value: strings, lists of them, chat messages, parts of a message."""
     if isinstance(value, str):
-        yield value
+        yield value, is_user
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            yield from _strings(item, is_user)
     elif isinstance(value, dict):
         for name in MESSAGE_NAMES:
             if name in value:
-                yield from _strings(value[name])
+                yield from _strings(value[name], is_user or _is_user(value))
                 return
+
+
+def _is_user(message: dict[str, Any]) -> bool:
+    return any(message.get(name) in USERS for name in ROLE_NAMES)
 
 
 def parquet_columns(schema: pa.Schema, paths: Sequence[str]) -> list[str]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.audit import semantic
 from curation.audit.errors import AuditError
+from curation.audit.plan import make_plan
+from curation.audit.reading import read_documents
 from curation.audit.results import merge
+from curation.audit.row_counts import RowCounts
 from curation.audit.session import Request, prepare_run
 from curation.kernels.audit_windows import clean_thresholds, windows
 from tests.audit.corpora import FILLER, MILL, WIRE, write_benchmark, write_jsonl
@@ -99,3 +105,29 @@ def test_windows_cover_all_text_and_hold_no_more_than_their_size(text: str, size
     assert all(i in covered for i, c in enumerate(text) if not c.isspace())
     assert all(0 <= a < b <= len(text) and b - a <= 2 * size for a, b in spans)
     assert spans == sorted(spans)
+
+
+def test_every_user_turn_of_a_long_chat_is_looked_at_and_its_place_is_told(tmp_path: Path, clean: Path) -> None:
+    """The answers between are long, so that the chat as a whole is neither short nor in the sample."""
+    answer = {"role": "assistant", "content": FILLER * 60}
+    turns = [{"role": "user", "content": "Good morning."}, answer, {"role": "user", "content": REWRITE}, answer]
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"messages": turns}) + "\n", "utf-8")
+    dist = write_benchmark(tmp_path / "d", [MILL, WIRE])
+    request = Request([str(path)], str(dist), tmp_path / "out", semantic=True, clean_text=str(clean), workers=1)
+    plan, index = prepare_run(request)
+    coverage = semantic.run_semantic(plan, index, tmp_path / "out", str(clean), bag_of_concepts, "bag")
+    assert (coverage.user_turns, coverage.chats_by_turns_alone, coverage.sampled_documents) == (2, 1, 0)
+    (hit,) = merge([tmp_path / "out"]).hits.to_pylist()
+    document = "\n\n".join(turn["content"] for turn in turns)
+    assert (hit["question_id"], document[hit["begin"] : hit["end"]]) == ("q0", REWRITE)
+
+
+def test_the_turns_of_a_chat_in_parquet_are_those_of_the_row_that_holds_them(tmp_path: Path) -> None:
+    chats = [[{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}], None]
+    chats += [[{"role": "system", "content": "be brief"}, {"role": "user", "content": "three"}]]
+    pq.write_table(pa.table({"messages": chats}), tmp_path / "c.parquet")
+    plan = make_plan([str(tmp_path)], {})
+    (documents,) = read_documents(plan.files[0], plan.units[0], [], RowCounts())
+    assert documents.texts.to_pylist() == ["one\n\ntwo", "be brief\n\nthree"]
+    assert documents.turns == {0: [(0, 3)], 1: [(10, 15)]}
