@@ -48,19 +48,30 @@ def steady_state(requests: Sequence[Measured], concurrency: int) -> Window | Non
     spans = [(m.trace.sent_ns, m.last.at_ns) for m in requests if m.last is not None]
     if whole is None or not whole.end_ns > whole.start_ns:
         return None
-    edges = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
-    best, begin, active = (0, 0), None, 0
-    for at_ns, change in edges:
-        active += change
-        if active >= STEADY_SHARE * concurrency:
-            begin = at_ns if begin is None else begin
-        elif begin is not None:
-            best = max(best, (at_ns - begin, begin))
-            begin = None
+    mean_s = float(np.mean([(end - start) * NS for start, end in spans]))
+    full = _full_spans(spans, STEADY_SHARE * concurrency, round((1 - STEADY_SHARE) * mean_s / NS))
+    best = max(((end - begin, begin) for begin, end in full), default=(0, 0))
     if not best[0]:
         return None
-    mean_s = float(np.mean([(end - start) * NS for start, end in spans]))
     return Window(best[1], best[1] + best[0], best[0] * NS / whole.duration_s, _too_short(best[0] * NS, mean_s))
+
+
+def _full_spans(spans: Sequence[tuple[int, int]], least: float, pause_ns: int) -> list[tuple[int, int]]:
+    """Return when at least `least` of the spans ran; a shorter time than `pause_ns` with fewer does not end it.
+
+    Of a few streams, one that is between two requests is more than a twentieth of them.
+    """
+    edges = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
+    full, begin, active = list[tuple[int, int]](), None, 0
+    for at_ns, change in edges:
+        active += change
+        if active >= least:
+            begin = at_ns if begin is None else begin
+        elif begin is not None:
+            paused = bool(full) and begin - full[-1][1] <= pause_ns
+            full.append((full.pop()[0] if paused else begin, at_ns))
+            begin = None
+    return full
 
 
 def _too_short(duration_s: float, mean_request_s: float) -> str:

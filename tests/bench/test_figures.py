@@ -169,6 +169,17 @@ def test_the_steady_state_is_the_longest_span_of_full_load():
     assert steady_state(runs, concurrency=9) is None
 
 
+def test_a_stream_between_two_requests_does_not_end_the_steady_state():
+    one_after_another = [request(str(n), n * 10.2, [(n * 10.2 + 10, 10)]) for n in range(5)]
+    window = steady_state(one_after_another, concurrency=1)
+    assert window is not None
+    assert (window.start_ns, window.end_ns) == (0, ns(4 * 10.2 + 10))
+    idle = [request(str(n), n * 11, [(n * 11 + 10, 10)]) for n in range(5)]
+    window = steady_state(idle, concurrency=1)
+    assert window is not None
+    assert window.duration_s == pytest.approx(10.0), "a second in eleven is no pause between two requests"
+
+
 def test_acceptance_rate_is_over_drafted_tokens():
     told = Measured(request("a", 0, [(1, 3)]).trace, Answer(), Acceptance("totals", 4, 10, drafted=12, accepted=6))
     assert base.pooled(AcceptanceRate(), [told]) == 0.5

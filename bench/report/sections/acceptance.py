@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
+from bench.experiments.tiers import TIERS
 from bench.report.axes import SERIES
 from bench.report.charts import Caption, Estimate, Line, Point, interval_chart, line_chart
 from bench.report.results import Results, Run, all_marks
@@ -59,7 +60,8 @@ def acceptance(results: Results) -> Section | None:
     told = [run for run in runs if any(_length(table)["n"] for table in _categories(run).values())]
     if not runs:
         return None
-    charts = [_category_chart(group) for group in in_charts(told)] + _position_charts(runs)
+    charts = [_category_chart(group) for alike in _same_categories(told) for group in in_charts(alike)]
+    charts += _position_charts(runs)
     tables = [folded(f"{clipped(run.title, 80)}: figures by category", _category_table(run)) for run in runs]
     rows = [row for run in runs if _rates(run, "acceptance_rates") for row in _position_rows(run)]
     if rows:
@@ -74,13 +76,26 @@ def _categories(run: Run) -> Mapping[str, Any]:
     return found
 
 
+def _same_categories(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs in groups over the same categories: those of one split."""
+    groups = dict[tuple[str, ...], list[Run]]()
+    for run in runs:
+        groups.setdefault(_in_order(_categories(run)), []).append(run)
+    return list(groups.values())
+
+
+def _in_order(categories: Iterable[str]) -> tuple[str, ...]:
+    """Return categories by name, the tiers from low to high entropy."""
+    return tuple(sorted(categories, key=lambda name: (TIERS.index(name) if name in TIERS else -1, name)))
+
+
 def _length(table: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = table["figures"]["acceptance_length"]
     return found
 
 
 def _category_chart(runs: Sequence[Run]) -> Markup:
-    groups = sorted({name for run in runs for name in _categories(run)})
+    groups = _in_order({name for run in runs for name in _categories(run)})
     series = {run.name: [_category_estimate(_categories(run).get(name)) for name in groups] for run in runs}
     words = definition("acceptance_length", "mean over the conversations of a category, with its 95 % interval")
     caption = Caption(
