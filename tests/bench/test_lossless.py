@@ -127,6 +127,9 @@ def test_a_difference_at_a_near_tie_is_no_fault_of_the_speculation():
     wide = compare_greedy(plain, spec, gaps={("a", 0): 0.02, ("b", 0): 1.5})
     assert (wide["verdict"], wide["reason"]) == ("differs", "2 of 3 conversations, 1 of them at a near-tie")
     assert [row["logprob_gap"] for row in wide["differences"]] == [0.02, 1.5]
+    # The plain engine itself, asked anew, finds the other token far likelier: no near-tie either.
+    turned = compare_greedy(plain, spec, gaps={("a", 0): -1.5, ("b", 0): 0.0})
+    assert (turned["verdict"], turned["near_ties"]) == ("differs", 1)
     untold = compare_greedy(plain, spec, gaps={("a", 0): None})
     assert (untold["verdict"], untold["near_ties"]) == ("differs", None)
 
@@ -178,6 +181,15 @@ def test_too_few_samples_show_nothing_but_may_still_differ():
     assert few["reason"].startswith("too few samples")
     single = compare_sampled([said("a", [1, 2])], [said("a", [1, 2])])
     assert (single["verdict"], single["reason"]) == ("not shown", "each prompt was sampled once; set load.repeats")
+
+
+def test_later_turns_are_no_samples_of_a_prompt():
+    rng = np.random.default_rng(9)
+    plain, spec = sampled(peaked(), 400, rng), sampled(peaked(), 400, rng)
+    later = [said(f"l/{n}", [1, 2, 3], prompt="prompt-0", turn=1, turns=2) for n in range(300)]
+    found = compare_sampled(plain, [*spec, *later])
+    assert (found["n"], found["left_out"]) == ((800, 800), 300)
+    assert found["verdict"] != "differs"
 
 
 def test_samples_that_were_hardly_drafted_show_nothing():

@@ -54,7 +54,7 @@ def test_pooling_keeps_every_token_and_leaves_no_rare_cell(cells):
 
 
 @given(
-    st.lists(st.tuples(st.integers(5, 40), st.integers(5, 40)), min_size=2, max_size=8).filter(lambda c: len(c) > 1),
+    st.lists(st.tuples(st.integers(5, 40), st.integers(5, 40)), min_size=2, max_size=8),
     st.randoms(use_true_random=False),
 )
 def test_neither_the_order_of_the_tokens_nor_of_the_samples_matters(cells, random):
@@ -136,6 +136,14 @@ def test_a_shift_towards_one_token_is_found_and_chance_is_told_from_it():
     assert shifted.tv > 1.5 * shifted.tv_if_equal
     assert same.tv == pytest.approx(same.tv_if_equal, rel=0.3)
     assert same.smallest_tv_found < 0.2
+
+
+def test_samples_that_are_alike_to_the_last_token_have_a_p_value_of_one():
+    a = np.array([12, 30, 8])
+    found = compare_samples([(a, a)], alpha=ALPHA)
+    assert found is not None
+    assert (found.statistic, found.tv, found.p_value) == (0.0, 0.0, 1.0)
+    assert 0 < found.tv_at_most < found.smallest_tv_found
 
 
 def test_samples_that_can_tell_nothing_give_nothing():
