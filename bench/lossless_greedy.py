@@ -62,11 +62,11 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured], *
         Where known: how close the two tokens were; one within `NEAR_TIE_NATS` is no fault of the speculation.
     """
     before, after = by_conversation(plain), by_conversation(speculative)
-    by_ids = all(m.answer.token_ids is not None for m in (*plain, *speculative) if m.ok)
     pairs = _paired(before, after)
     reasons = {key: _why_not(base, turns) for key, (base, turns) in pairs.items()}
     compared = [(base, turns) for key, (base, turns) in pairs.items() if base and turns and not reasons[key]]
-    found = [_differs(base, turns, by_ids=by_ids) for base, turns in compared]
+    found = [_differs(base, turns) for base, turns in compared]
+    by_text = sum(not all(map(_by_ids, base, turns)) for base, turns in compared)
     rows = _rows([difference for difference in found if difference is not None], gaps or {})
     absent = [{"conversation_id": key[0], "repeat": key[1], "reason": why} for key, why in reasons.items() if why]
     near = sum(_is_near(row["logprob_gap"]) for row in rows)
@@ -75,8 +75,9 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured], *
     return {
         "verdict": verdict,
         "reason": reason,
-        "by": "token_ids" if by_ids else "text",
+        "by": "token_ids" if by_text < max(len(compared), 1) else "text",
         "conversations": len(compared),
+        "by_text": by_text,
         "equal": len(compared) - len(rows),
         "share_equal": 1 - len(rows) / len(compared) if compared else None,
         "output_tokens": sum(turn.answer.num_tokens or 0 for _, turns in compared for turn in turns),
@@ -84,7 +85,7 @@ def compare_greedy(plain: Sequence[Measured], speculative: Sequence[Measured], *
         "differences": rows,
         "not_compared": absent,
         "speculation": speculation,
-        "plain_repeats": _self_agreement(before, by_ids=by_ids),
+        "plain_repeats": _self_agreement(before),
     }
 
 
@@ -122,8 +123,9 @@ def _why_not(plain: list[Measured] | None, speculative: list[Measured] | None) -
     return ""
 
 
-def _differs(plain: list[Measured], speculative: list[Measured], *, by_ids: bool) -> Difference | None:
+def _differs(plain: list[Measured], speculative: list[Measured]) -> Difference | None:
     for a, b in zip(plain, speculative, strict=True):
+        by_ids = _by_ids(a, b)
         left, right = _output(a, by_ids=by_ids), _output(b, by_ids=by_ids)
         position = first_difference(left, right)
         if position is not None:
@@ -132,6 +134,10 @@ def _differs(plain: list[Measured], speculative: list[Measured], *, by_ids: bool
             category = trace.slices.get("category", "")
             return Difference(trace.conversation_id, trace.repeat, category, trace.turn, position, there[0], there[1])
     return None
+
+
+def _by_ids(a: Measured, b: Measured) -> bool:
+    return a.answer.token_ids is not None and b.answer.token_ids is not None
 
 
 def _output(request: Measured, *, by_ids: bool) -> Sequence[int] | str:
@@ -153,13 +159,14 @@ def _verdict(compared: int, differ: int, near: int, absent: int, speculation: Js
     return "equal", f"{compared - near} of {compared} conversations{ties}"
 
 
-def _self_agreement(runs: Conversations, *, by_ids: bool) -> Json | None:
+def _self_agreement(runs: Conversations) -> Json | None:
     """Return how many conversations the plain run answers alike in all repeats; None if it has one repeat."""
-    outputs = dict[str, list[list[Sequence[int] | str]]]()
+    repeats = dict[str, list[list[Measured]]]()
     for (conversation_id, _), turns in runs.items():
         if is_complete(turns):
-            outputs.setdefault(conversation_id, []).append([_output(turn, by_ids=by_ids) for turn in turns])
-    repeated = [answers for answers in outputs.values() if len(answers) > 1]
+            repeats.setdefault(conversation_id, []).append(turns)
+    repeated = [answers for answers in repeats.values() if len(answers) > 1]
     if not repeated:
         return None
-    return {"conversations": len(repeated), "equal": sum(all(a == r[0] for a in r[1:]) for r in repeated)}
+    alike = sum(all(_differs(first, other) is None for other in rest) for first, *rest in repeated)
+    return {"conversations": len(repeated), "equal": alike}

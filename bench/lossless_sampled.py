@@ -12,6 +12,8 @@ from bench.lossless import Json, Verdict, speculation_of
 from bench.measured import Measured
 from bench.two_sample import POWER, Counts, TwoSample, compare_samples
 
+MIN_TOLD = 0.9
+"""Share of the answers of each run whose second token must be known."""
 MOST_TV = 0.2
 """Distance that a test of sampled outputs must be able to find, for its silence to be worth a word."""
 ALPHA = 0.001
@@ -42,7 +44,7 @@ def compare_sampled(
     strata = [(_counts(samples[0][p], c), _counts(samples[1][p], c)) for p, c in zip(prompts, cells, strict=True)]
     found = compare_samples(strata, alpha=alpha, seed=seed)
     speculation = speculation_of(speculative)
-    reason = _why_failed(plain, speculative) or _why_untestable(plain, samples, speculation)
+    reason = _why_failed(plain, speculative) or _why_untestable(plain, speculative, samples, speculation)
     verdict: Verdict = "not shown"
     if not reason and found is None:
         reason = "too few samples: no prompt gave two tokens often enough"
@@ -83,10 +85,17 @@ def _why_failed(plain: Sequence[Measured], speculative: Sequence[Measured]) -> s
 
 
 def _why_untestable(
-    plain: Sequence[Measured], samples: Sequence[dict[str, Counter[int]]], speculation: Json | None
+    plain: Sequence[Measured],
+    speculative: Sequence[Measured],
+    samples: Sequence[dict[str, Counter[int]]],
+    speculation: Json | None,
 ) -> str:
     if not samples[0] or not samples[1]:
         return "the engine tells no token ids"
+    for name, told, requests in zip(("plain", "speculative"), samples, (plain, speculative), strict=True):
+        first, known = sum(m.trace.turn == 0 for m in requests), sum(counts.total() for counts in told.values())
+        if known < MIN_TOLD * first:
+            return f"{name} run: {known} of {first} answers are there with their token ids"
     if speculation is not None and not speculation["verify_steps"]:
         return "no step of the speculative run had a draft"
     answers = dict[str, list[tuple[int, ...]]]()

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.tables import Row, shown
 
-_T0 = ("by", "conversations", "equal", "share_equal", "near_ties", "output_tokens")
+_T0 = ("by", "conversations", "by_text", "equal", "share_equal", "near_ties", "output_tokens")
 _T1 = ("n", "strata", "p_value", "alpha", "tv", "tv_if_equal", "tv_at_most", "smallest_tv_found", "power", "rare_share")
 
 

@@ -48,8 +48,9 @@ def test_llamacpp_with_a_drafter_is_lossless_greedy_and_sampled(tmp_path):
     assert found["verdict"] == "equal", found
     assert (found["t0"]["equal"], found["t0"]["by"]) == (len(TEXTS), "token_ids")
     assert found["t0"]["speculation"]["requests"] == len(TEXTS)
-    assert found["t1"]["n"] == (500, 500)
-    assert found["t1"]["speculation"]["requests"] == 500, "every second token came from a step with a draft"
+    # An answer that ends inside a character has no ids, and one that ends with its first token no step.
+    assert min(found["t1"]["n"]) > 475
+    assert found["t1"]["speculation"]["requests"] > 475, "second tokens came from a step with a draft"
     assert found["t1"]["p_value"] > found["t1"]["alpha"]
     assert json.loads((tmp_path / "out" / LOSSLESS).read_text("utf-8"))["verdict"] == "equal"
     described = json.loads((tmp_path / "out" / "speculative-greedy" / "run.json").read_text("utf-8"))

@@ -26,7 +26,9 @@ def test_greedy_output_with_drafts_is_the_output_without(lab: Lab, engine: Engin
 def test_lossless_engines_are_not_flagged_when_sampled(lab: Lab, engine: EngineName, mode: Mode) -> None:
     found = judge_runs(lab.ran(engine, "plain").sampled, lab.ran(engine, mode).sampled)["t1"]
     assert found["p_value"] > found["alpha"], found
-    assert (found["n"], found["strata"]) == ((SAMPLES, SAMPLES), PROMPTS)
+    assert found["strata"] == PROMPTS
+    # llama.cpp keeps back the ids of an answer that ends inside a character.
+    assert min(found["n"]) > 0.95 * SAMPLES
     assert found["smallest_tv_found"] < MOST_TV
     # Sampled text repeats itself too seldom for n-grams to be found: then equality is not claimed.
     assert found["verdict"] == "equal" or mode == "ngram", found
