@@ -1,4 +1,4 @@
-"""The recipe of the toy pair: `python -m bench.toy.train --out DIR` (extra `[hf]`, eight to nine CPU minutes, one thread).
+"""The recipe of the toy pair: `python -m bench.toy.train --out DIR`; extra `[hf]`, eight CPU minutes, one thread.
 
 The target is trained on text and chats by cross-entropy, first at a constant learning rate, then, with more chats and
 with rows of up to 8,192 tokens, down to almost none. The drafter is distilled from it: cross-entropy and the divergence
