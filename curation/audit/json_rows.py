@@ -45,9 +45,13 @@ def json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tuple
                 counts.skip("blank line", counts.rows)
                 continue
             try:
-                yield counts.rows, loads(line)
+                value = loads(line)
             except ValueError:
                 counts.skip("not JSON", counts.rows)
+                continue
+            del line  # a line may be most of the memory there is: it is not kept while its value is scanned
+            yield counts.rows, value
+            del value
 
 
 def starts_array(file: CorpusFile) -> bool:
@@ -110,16 +114,20 @@ def _lines(stream: IO[bytes], unit: Unit, head: bytes) -> Iterator[bytes]:
             break
         parts = block.split(b"\n")
         for part in parts[:-1]:
-            line = b"".join([*held, part]) if held else part
-            held.clear()
-            yield line
-            position += len(line) + 1
+            position += sum(map(len, held)) + len(part) + 1
+            yield _taken(held, part)
             if 0 <= limit <= position:
                 return
         if parts[-1]:
             held.append(parts[-1])
     if held:
-        yield b"".join(held)
+        yield _taken(held, b"")
+
+
+def _taken(held: list[bytes], part: bytes) -> bytes:
+    line = b"".join([*held, part]) if held else part
+    held.clear()
+    return line
 
 
 def _array_rows(stream: IO[bytes], counts: RowCounts) -> Iterator[tuple[int, Any]]:
