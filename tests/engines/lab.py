@@ -6,13 +6,15 @@ import json
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bench.config import BenchConfig, DataConfig, LoadConfig, SamplingConfig
 from bench.finished import read_measured
+from bench.lossless_greedy import Gaps
 from bench.measured import Measured
+from bench.near_ties import ask_gaps
 from bench.paired_runs import run_parts, served, write_copies
 from bench.recipe import find_recipe, recipe_config
 from bench.results import SUMMARY, RunFolder
@@ -63,10 +65,17 @@ SAMPLED = frozenset(
 
 @dataclass(frozen=True)
 class Ran:
-    """The folders of one mode of one engine; `sampled` is there for the modes in `SAMPLED` only."""
+    """The folders of one mode of one engine; `sampled` is there for the modes in `SAMPLED` only.
+
+    Attributes
+    ----------
+    gaps
+        What the running server without speculation said of each answer's second token against itself.
+    """
 
     greedy: Path
     sampled: Path
+    gaps: Gaps = field(default_factory=dict)
 
     def requests(self) -> dict[str, Measured]:
         """Return the greedy requests by question_id."""
@@ -97,7 +106,9 @@ class Lab:
             copies = self._copies if key in SAMPLED else None
             with served(self._config(*key), out.with_name(f"{out.name}.log")) as config:
                 run_parts(config, out, self._shown, copies=copies, max_sampled_tokens=DRAFT_LENGTH + 3)
-            self._ran[key] = Ran(out.with_name(f"{out.name}-greedy"), out.with_name(f"{out.name}-sampled"))
+                ran = Ran(out.with_name(f"{out.name}-greedy"), out.with_name(f"{out.name}-sampled"))
+                gaps = _gaps_to_itself(config, ran) if mode == "plain" else {}
+            self._ran[key] = replace(ran, gaps=gaps)
         return self._ran[key]
 
     def _config(self, engine: EngineName, mode: Mode, drafter: Drafter) -> BenchConfig:
@@ -123,6 +134,17 @@ class Lab:
     @contextmanager
     def _shown(self, name: str) -> Generator[Progress]:
         yield lambda *_: None
+
+
+def _gaps_to_itself(config: BenchConfig, ran: Ran) -> Gaps:
+    requests = list(ran.requests().values())
+    place = {"repeat": 0, "turn": 0, "position": 1}
+    rows = [
+        {"conversation_id": m.trace.conversation_id, **place, "plain": ids[1], "speculative": ids[1]}
+        for m in requests
+        if (ids := m.answer.token_ids) is not None
+    ]
+    return ask_gaps(config, rows, requests, RunFolder(ran.greedy).prompts())
 
 
 def free_port() -> int:

@@ -21,6 +21,13 @@ def test_greedy_output_with_drafts_is_the_output_without(lab: Lab, engine: Engin
     assert found["speculation"]["requests"] == len(TEXTS) or mode == "ngram"
 
 
+@pytest.mark.parametrize("engine", ["llamacpp", "vllm"])
+def test_an_engine_without_drafts_tells_how_close_two_tokens_are(lab: Lab, engine: EngineName) -> None:
+    gaps = lab.ran(engine, "plain").gaps
+    assert len(gaps) == len(TEXTS)
+    assert set(gaps.values()) == {0.0}, "the greedy token is among the likeliest, and as likely as itself"
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("engine", ["llamacpp", "transformers"])
 def test_lossless_engines_are_not_flagged_when_sampled(lab: Lab, engine: EngineName, mode: Mode) -> None:
