@@ -14,7 +14,7 @@ from bench.lossless import Json, not_shown, overall_verdict
 from bench.lossless_greedy import Gaps, compare_greedy
 from bench.lossless_sampled import ALPHA, compare_sampled
 from bench.measured import Measured
-from bench.results import RUN, RunFolder
+from bench.results import RUN, SUMMARY, RunFolder
 
 LOSSLESS = "lossless.json"
 
@@ -130,6 +130,7 @@ def read_run(path: Path) -> ReadRun:
     """
     folder = RunFolder(path)
     described = folder.read_json(RUN)
+    folder.read_json(SUMMARY)  # written when a run ends; a part of one is no verdict
     config = BenchConfig.model_validate(described["config"])
     return ReadRun(folder, described, config, measured_traces(folder, config))
 

@@ -83,6 +83,9 @@ def test_runs_that_are_not_a_pair_are_refused_in_one_line(ran, process):
         raise call(plain, spec, "--sampled", plain, spec).exception
     with pytest.raises(Refusal, match=r"run.json: not there; is .* the folder of a finished run"):
         raise call(plain.parent, spec).exception
+    (spec / "summary.json").unlink()
+    with pytest.raises(Refusal, match=r"summary.json: not there; is .* the folder of a finished run"):
+        raise call(plain, spec).exception
 
 
 @pytest.mark.parametrize(
