@@ -69,7 +69,7 @@ def _smollm2() -> DemoModel:
         "smollm2",
         {mode: f"smollm2-llamacpp-{mode}" for mode in ("plain", "ngram")},
         paths["tokenizer"],
-        max_tokens=48,
+        max_tokens=32,
         throughput=("throughput_256",),
         concurrency=1,
         rows=1,
