@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.audit.machine_code import load_machine_code
+from curation.audit.machine_code import load_machine_code, three_byte_characters
 from curation.kernels.audit_candidates import PARTIAL_RUN
-from curation.kernels.audit_fold import four_byte_code, three_byte_table, two_byte_table
+from curation.kernels.audit_fold import four_byte_code, two_byte_table
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
 from curation.kernels.audit_overlap import Found
 from curation.kernels.audit_postings import Postings
@@ -76,7 +76,7 @@ class FastKernel:
         self._code = load_machine_code()
         self._index = index
         self._five, self._three = _Table.of(index.five), _Table.of(index.three)
-        self._two_bytes, self._three_bytes = two_byte_table(), three_byte_table()
+        self._two_bytes, self._three_bytes = two_byte_table(), three_byte_characters()
         self._four_bytes = np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32)
         own = (index.hashes, index.first, index.num_tokens, index.num_weighted, index.stride)
         self._prompts = [np.ascontiguousarray(array) for array in own]

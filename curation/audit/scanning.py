@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.audit.arrow import numbers_of, text_offsets
+from curation.audit.arrow import arrow_numbers, numbers_of, text_offsets
 from curation.audit.errors import AuditError
 from curation.audit.reading import Documents
 from curation.kernels.audit_classify import Hit
@@ -157,7 +157,10 @@ def _longest(index: OverlapIndex) -> Iterator[str]:
 def _alike(texts: pa.Array, members: Ints) -> Iterator[Ints]:
     """Batches of documents, like with like."""
     length = np.diff(text_offsets(texts)).astype(np.int64)
-    characters = numbers_of(pc.utf8_length(texts))
+    characters = length.copy()
+    if len(members):
+        asked = texts if len(members) == len(texts) else texts.take(arrow_numbers(members))
+        characters[members] = numbers_of(pc.utf8_length(asked))
     # ASCII skips folding, and text with a few other letters the search for characters that are words.
     kinds = np.where(characters == length, 0, np.where(characters > _MOSTLY_ASCII * length, 1, 2))
     for kind in range(3):

@@ -220,18 +220,20 @@ def _align(c: Candidates, covered: tuple[Ints, Ints], tokens: Tokens, index: Ove
     low, high = tokens.first[c.document][pair], tokens.first[c.document + 1][pair] - 1
     expected = c.diagonal[pair] + j
 
-    def equal(shift: int) -> NDArray[np.bool_]:
-        at = expected + shift
-        same: NDArray[np.bool_] = tokens.hashes[np.clip(at, low, high)] == mine
-        same &= (at >= low) & (at <= high)
+    def equal(rows: Ints | slice, shift: int) -> NDArray[np.bool_]:
+        at = expected[rows] + shift
+        same: NDArray[np.bool_] = tokens.hashes[np.clip(at, low[rows], high[rows])] == mine[rows]
+        same &= (at >= low[rows]) & (at <= high[rows])
         return same
 
-    there = equal(0)
-    for shift in _SHIFTS:
-        same = equal(shift)
-        two = same[1:] & same[:-1] & (pair[1:] == pair[:-1])
-        there[1:] |= two
-        there[:-1] |= two
+    there = equal(slice(None), 0)
+    # Where all tokens are there already, nothing is to be found beside them.
+    rest = np.flatnonzero((np.bincount(pair, weights=there, minlength=len(n)) < n)[pair])
+    neighbours = pair[rest][1:] == pair[rest][:-1]
+    for shift in _SHIFTS if len(rest) else ():
+        same = equal(rest, shift)
+        two = np.flatnonzero(same[1:] & same[:-1] & neighbours)
+        there[rest[two]] = there[rest[two + 1]] = True
     begin, end = c.low.copy(), c.high.copy()
     at = np.flatnonzero(there)
     if len(at):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from curation.kernels.audit_candidates import Candidates
 from curation.kernels.audit_fold import fold_character
 from curation.kernels.audit_index import OverlapIndex
-from curation.kernels.audit_rules import ADAPTIVE, Rule, near_coverage, partial_run
-from curation.kernels.audit_tokens import Batch
+from curation.kernels.audit_rules import ADAPTIVE, Rule
+from curation.kernels.audit_tokens import Batch, Ints
 
 _NO_LETTERS = re.compile(r"[\W_]+", re.ASCII)
 _ASCII_SYMBOLS = frozenset("*/%&@#^~|\\_`$+=<>")
@@ -48,63 +49,128 @@ class Hit:
 
 
 def classify(
-    batch: Batch,
-    candidates: Candidates,
-    row: int,
-    index: OverlapIndex,
-    rule: Rule = ADAPTIVE,
-    *,
-    near_misses: bool = True,
-) -> Hit | None:
-    """Compare one candidate pair; None for a near miss if these are not wanted."""
-    pair = _Pair(batch, candidates, row, index)
-    if rule.ngram and pair.run >= rule.ngram:
-        return pair.hit("ngram", pair.coverage_of_run(), *pair.run_span())
+    batch: Batch, candidates: Candidates, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_misses: bool = True
+) -> Iterator[Hit]:
+    """Compare candidate pairs; near misses are left out if they are not wanted."""
+    if not len(candidates.prompt):
+        return
+    laid = _lay(batch, candidates, index)
+    coverage = candidates.aligned
+    sampled = index.stride[candidates.prompt] > 1
+    coverage = np.where(sampled, np.maximum(coverage, laid.num_equal / np.diff(laid.offset)), coverage)
+    rows = np.arange(len(coverage)) if near_misses else _telling(laid, candidates, coverage, index, rule)
+    for row in rows.tolist():
+        hit = _judge(_Pair.of(batch, candidates, laid, row, index), candidates, row, float(coverage[row]), rule)
+        if near_misses or hit.kind != "near_miss":
+            yield hit
+
+
+def _telling(
+    laid: _Laid, c: Candidates, coverage: NDArray[np.float64], index: OverlapIndex, rule: Rule
+) -> NDArray[np.int64]:
+    """Return the pairs that may be more than a near miss."""
     if rule.ngram:
-        return pair.hit("near_miss", pair.coverage_of_run(), *pair.run_span()) if near_misses else None
+        return np.flatnonzero(laid.run >= rule.ngram)
+    n = np.diff(laid.offset)
+    told = (laid.num_equal == n) | (coverage >= index.near_share[c.prompt]) | (laid.run >= index.part_length[c.prompt])
+    return np.flatnonzero(told | (index.has_numbers[c.prompt] & (2 * laid.num_equal >= n)))
+
+
+def _judge(pair: _Pair, c: Candidates, row: int, coverage: float, rule: Rule) -> Hit:
+    if rule.ngram:
+        return pair.hit("ngram" if pair.run >= rule.ngram else "near_miss", pair.coverage_of_run(), *pair.run_span())
     if pair.is_full:
         return pair.hit(_full_kind(pair), 1.0, pair.at, pair.at + pair.n)
-    coverage = float(candidates.aligned[row])
-    if index.stride[pair.prompt] > 1:
-        coverage = max(coverage, float(pair.equal.mean()))
-    span = int(candidates.begin[row]), int(candidates.end[row])
     if pair.differs_by_numbers():
         return pair.hit("number_variant", coverage, pair.at, pair.at + pair.n)
-    size = (pair.num_weighted, float(index.units[pair.prompt]), pair.n)
-    if coverage >= near_coverage(*size):
+    span = int(c.begin[row]), int(c.end[row])
+    if coverage >= pair.index.near_share[pair.prompt]:
         return pair.hit("near", coverage, *span)
-    if pair.run >= partial_run(*size):
+    if pair.run >= pair.index.part_length[pair.prompt]:
         return pair.hit("partial", max(coverage, pair.coverage_of_run()), *pair.run_span())
-    return pair.hit("near_miss", coverage, *span) if near_misses else None
+    return pair.hit("near_miss", coverage, *span)
 
 
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """Prompts laid along documents, each at the diagonal of its longest shared run.
+
+    Attributes
+    ----------
+    equal, offset
+        Which tokens of prompt i are the document's, ``equal[offset[i]:offset[i + 1]]``.
+    num_equal
+        How many are, shape ``(c,)``.
+    run_begin, run
+        First place and length of the longest run of those that carry weight; 0 and 0 if there is none.
+    """
+
+    equal: NDArray[np.bool_]
+    offset: Ints
+    num_equal: Ints
+    run_begin: Ints
+    run: Ints
+
+
+def _lay(batch: Batch, c: Candidates, index: OverlapIndex) -> _Laid:
+    prompts = c.prompt.tolist()
+    mine = np.concatenate([index.tokens(prompt) for prompt in prompts])
+    weighted = np.concatenate([index.weights(prompt) for prompt in prompts])
+    n = index.num_tokens[c.prompt]
+    offset = np.append(0, np.cumsum(n))
+    pair = np.repeat(np.arange(len(n)), n)
+    at = (c.diagonal - offset[:-1])[pair] + np.arange(len(pair))
+    equal = (at >= batch.tokens.first[c.document][pair]) & (at < batch.tokens.first[c.document + 1][pair])
+    equal &= batch.tokens.hashes[np.where(equal, at, 0)] == mine
+    num_equal = np.bincount(pair, weights=equal, minlength=len(n)).astype(np.int64)
+    return _Laid(equal, offset, num_equal, *_longest_runs(equal & weighted, pair, offset))
+
+
+def _longest_runs(marked: NDArray[np.bool_], pair: Ints, offset: Ints) -> tuple[Ints, Ints]:
+    """First place and length of the longest run of true entries of each pair, of equals the first; 0 and 0 if none."""
+    goes_on = marked[1:] & marked[:-1] & (pair[1:] == pair[:-1])
+    begin = np.flatnonzero(marked & ~np.append(False, goes_on))
+    length = np.flatnonzero(marked & ~np.append(goes_on, False)) + 1 - begin
+    order = np.lexsort((begin, -length, pair[begin]))
+    owner = pair[begin][order]
+    best = np.flatnonzero(np.diff(owner, prepend=-1))
+    place, run = np.zeros(len(offset) - 1, np.int64), np.zeros(len(offset) - 1, np.int64)
+    place[owner[best]] = begin[order][best] - offset[owner[best]]
+    run[owner[best]] = length[order][best]
+    return place, run
+
+
+@dataclass(frozen=True, slots=True)
 class _Pair:
-    """A prompt laid along a document at the diagonal of its longest shared run."""
+    """One prompt of n tokens, laid along its document from token `at` of the batch on."""
 
-    def __init__(self, batch: Batch, c: Candidates, row: int, index: OverlapIndex) -> None:
-        self.batch, self.index = batch, index
-        self.document, self.prompt = int(c.document[row]), int(c.prompt[row])
-        self.mine = index.tokens(self.prompt)
-        self.weights = index.weights(self.prompt)
-        self.num_weighted = int(index.num_weighted[self.prompt])
-        self.n = len(self.mine)
-        self.at = int(c.diagonal[row])
-        self.doc_low, self.doc_high = (int(x) for x in batch.tokens.first[self.document : self.document + 2])
-        self.equal = self._equal()
-        self.run_begin, self.run = _longest_run(self.equal & self.weights)
+    batch: Batch
+    index: OverlapIndex
+    document: int
+    prompt: int
+    at: int
+    n: int
+    equal: NDArray[np.bool_]
+    is_full: bool
+    run_begin: int
+    run: int
 
-    def _equal(self) -> NDArray[np.bool_]:
-        equal = np.zeros(self.n, np.bool_)
-        a, b = max(self.at, self.doc_low), min(self.at + self.n, self.doc_high)
-        equal[a - self.at : b - self.at] = self.batch.tokens.hashes[a:b] == self.mine[a - self.at : b - self.at]
-        return equal
+    @classmethod
+    def of(cls, batch: Batch, c: Candidates, laid: _Laid, row: int, index: OverlapIndex) -> _Pair:
+        low, high = int(laid.offset[row]), int(laid.offset[row + 1])
+        return cls(
+            *(batch, index, int(c.document[row]), int(c.prompt[row]), int(c.diagonal[row]), high - low),
+            *(laid.equal[low:high], int(laid.num_equal[row]) == high - low),
+            *(int(laid.run_begin[row]), int(laid.run[row])),
+        )
 
     @property
-    def is_full(self) -> bool:
-        return bool(self.equal.all())
+    def limits(self) -> tuple[int, int]:
+        """First token of the document, and the first one behind it."""
+        return int(self.batch.tokens.first[self.document]), int(self.batch.tokens.first[self.document + 1])
 
     def coverage_of_run(self) -> float:
-        return self.run / max(self.num_weighted, 1)
+        return self.run / max(int(self.index.num_weighted[self.prompt]), 1)
 
     def run_span(self) -> tuple[int, int]:
         begin = self.at + self.run_begin
@@ -112,7 +178,8 @@ class _Pair:
 
     def differs_by_numbers(self) -> bool:
         """Tell whether every token that differs is a number on both sides."""
-        if self.at < self.doc_low or self.at + self.n > self.doc_high:
+        low, high = self.limits
+        if self.at < low or self.at + self.n > high:
             return False
         places = np.flatnonzero(~self.equal)
         if 2 * len(places) > self.n:
@@ -122,18 +189,11 @@ class _Pair:
         return all(_is_number(self.batch.text(self.at + int(i), self.at + int(i) + 1)) for i in places)
 
     def hit(self, kind: str, coverage: float, begin: int, end: int) -> Hit:
-        begin = min(max(begin, self.doc_low), self.doc_high - 1)
-        end = max(begin + 1, min(end, self.doc_high))
+        low, high = self.limits
+        begin = min(max(begin, low), high - 1)
+        end = max(begin + 1, min(end, high))
         span = self.batch.character_span(self.document, begin, end)
         return Hit(self.document, self.prompt, kind, coverage, self.run, *span)
-
-
-def _longest_run(equal: NDArray[np.bool_]) -> tuple[int, int]:
-    """First place and length of the longest run of true entries; (0, 0) if there is none."""
-    runs = [len(run) for run in equal.tobytes().split(b"\0")]
-    length = max(runs)
-    best = runs.index(length)
-    return (sum(runs[:best]) + best, length) if length else (0, 0)
 
 
 def _full_kind(pair: _Pair) -> str:
@@ -144,7 +204,9 @@ def _full_kind(pair: _Pair) -> str:
     around = _stretch(
         pair.batch, pair.document, pair.at, pair.at + pair.n, margin=len(prompt.encode("utf-8", "replace")) + 64
     )
-    if _plain(prompt) in _plain(around):
+    # In normal form, what is there as it stands is there with white space aside, too; else that is told at a cost.
+    as_it_stands = prompt.strip() in around and all(unicodedata.is_normalized("NFC", t) for t in (prompt, around))
+    if as_it_stands or _plain(prompt) in _plain(around):
         return "exact"
     core = _core(prompt)
     if _letters(core) == _letters(text) and _symbols(text) in ((), _symbols(core)):

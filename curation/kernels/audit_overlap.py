@@ -94,10 +94,8 @@ def judge(found: Found, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_miss
         if not len(postings.at):
             continue
         candidates = find_candidates(batch.tokens, postings, index, near_misses=near_misses)
-        for row in range(len(candidates.document)):
-            hit = classify(batch, candidates, row, index, rule, near_misses=near_misses)
-            if hit is not None:
-                keep_best(best, hit)
+        for hit in classify(batch, candidates, index, rule, near_misses=near_misses):
+            keep_best(best, hit)
     return Scan([best[pair] for pair in sorted(best)], np.diff(batch.tokens.first))
 
 
