@@ -40,7 +40,7 @@ test-mirror: setup ## Build v1-offline from the real records and check what came
 	$(BIN)/python -m pytest -m heavy tests/mirror
 
 test-engines: setup .venv-vllm/.ready ## Run vLLM on the CPU and transformers through our runner (installs 2.5 GB).
-	SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python $(BIN)/python -m pytest -m engines
+	SPEEDBENCH_VLLM_PYTHON=.venv-vllm/bin/python $(BIN)/python -m pytest -m engines tests/engines
 
 test-peers: setup .venv-aiperf/.ready .venv-vllm/.ready .venv-sglang/.ready .venv-sglang057/.ready .venv-datasets36/.ready ## Run other projects' own code on our files (installs 4 GB).
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[ray]'

@@ -85,7 +85,10 @@ def test_acceptance_by_category_has_intervals_and_the_order_of_the_tiers_a_verdi
         limit=None,
         data={"qualitative": {"config": "qualitative"}, "tiers": {"config": "throughput_256"}},
     )
-    assert re.search(r"low_entropy mixed -?\d\.\d+ \[-?\d\.\d+, -?\d\.\d+\] (holds|does not hold|not shown)", text)
+    # Where the conversations of both tiers are alike, nothing is known of their spread, and no interval is stated.
+    assert re.search(
+        r"low_entropy mixed -?\d\.\d+ (\[-?\d\.\d+, -?\d\.\d+\] (does not hold|holds|not shown)|not shown)", text
+    )
     for category in ("coding", "qa", "writing"):
         assert re.search(rf"{category} 8 0 \d\.\d+ \[\d\.\d+, \d\.\d+\]", text), category
 
