@@ -191,10 +191,11 @@ def _paired(first: Values, second: Values) -> dict[str, Any] | None:
     pairs = sorted(first.keys() & second.keys())
     if not pairs:
         return None
-    groups = dict[str, list[tuple[float, float]]]()
+    groups = dict[str, dict[str, list[tuple[float, float]]]]()
     for key in pairs:
-        groups.setdefault(first[key][0], []).append((first[key][1], second[key][1]))
-    columns = {name: np.array(rows, np.float64) for name, rows in groups.items()}
+        groups.setdefault(first[key][0], {}).setdefault(key[0], []).append((first[key][1], second[key][1]))
+    # The repeats of one conversation together are one unit of the intervals.
+    columns = {name: np.array([np.mean(p, axis=0) for p in units.values()]) for name, units in groups.items()}
     a: dict[str, NDArray[np.float64]] = {name: rows[:, 0] for name, rows in columns.items()}
     b: dict[str, NDArray[np.float64]] = {name: rows[:, 1] for name, rows in columns.items()}
     return asdict(paired_intervals(a, b)) | {"pairs": len(pairs), "unpaired": len(first.keys() ^ second.keys())}

@@ -48,7 +48,7 @@ class Measured:
 
     @property
     def conversation(self) -> tuple[str, int]:
-        """The unit of every interval: id and repeat."""
+        """Id and repeat; the repeats of one id together are the unit of every interval."""
         return self.trace.conversation_id, self.trace.repeat
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from bench.compare import refuse_unpublished
 from bench.errors import BenchError
 from bench.figures.base import all_samples
-from bench.figures.latency import StepLatency, UserThroughput
+from bench.figures.latency import StepLatency, TimePerOutputToken
 from bench.finished import read_measured, read_side
-from bench.measured import Measured, by_conversation
+from bench.measured import Measured
 from bench.results import RunFolder
 from bench.slices import sliced
 from bench.statistics import LEVEL, RESAMPLES, resampled_weights
@@ -45,13 +45,12 @@ PREDICTION_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of a sweep: mean latency of a step, s, and the rate that a user saw, tokens/s."""
+    """One point of a sweep: its place, and the latency of each step, s."""
 
     config: str
     concurrency: int
     draft_length: int
     step_latencies_s: Floats
-    user_tps: float | None
 
 
 def survival_matrix(requests: Sequence[Measured], k: int) -> Floats:
@@ -59,16 +58,14 @@ def survival_matrix(requests: Sequence[Measured], k: int) -> Floats:
 
     Conversations whose acceptance is untold, or told without a histogram, are left out.
     """
-    rows = []
-    for turns in by_conversation(requests).values():
-        kept = np.zeros(k + 1)
-        for turn in turns:
-            survival = turn.acceptance.survival() if turn.acceptance else None
-            if survival is not None:
-                count = min(len(survival), k + 1)
-                kept[:count] += survival[:count]
-        if kept[0]:
-            rows.append(kept)
+    sums = dict[str, Floats]()
+    for request in requests:
+        survival = request.acceptance.survival() if request.acceptance else None
+        if survival is not None:
+            kept = sums.setdefault(request.trace.conversation_id, np.zeros(k + 1))
+            count = min(len(survival), k + 1)
+            kept[:count] += survival[:count]
+    rows = [sums[name] for name in sorted(sums) if sums[name][0]]
     return np.array(rows, np.float64).reshape(-1, k + 1)
 
 
@@ -146,7 +143,7 @@ def predict_from(qualitative: Path, sweep: Path, *, allow: Collection[str] = ())
     Raises
     ------
     BenchError
-        If the run tells no histogram, or the sweep has no baseline without speculation.
+        If the run tells no histogram, the sweep has no baseline without speculation, or two points in one cell.
     UnpublishedFigure
         If a gate holds the run or a point back.
     """
@@ -158,6 +155,7 @@ def predict_from(qualitative: Path, sweep: Path, *, allow: Collection[str] = ())
     rows = read_sweep(sweep)
     for row in rows:
         refuse_unpublished(row["path"], row["gates"], allow)
+    _refuse_two_in_a_cell(sweep, rows)
     points = [(row, read_measured(RunFolder(Path(row["path"])))[1]) for row in rows]
     cells = [_cell(row, measured) for row, measured in points]
     if not any(cell.draft_length == 0 for cell in cells):
@@ -165,6 +163,17 @@ def predict_from(qualitative: Path, sweep: Path, *, allow: Collection[str] = ())
     predicted = predict_cells(categories, [cell for cell in cells if len(cell.step_latencies_s)])
     _set_measured(predicted, points)
     return predicted
+
+
+def _refuse_two_in_a_cell(sweep: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    seen = dict[tuple[str, int, int], str]()
+    for row in rows:
+        first = seen.setdefault((row["config"], row["concurrency"], row["draft_length"] or 0), row["point"])
+        if first != row["point"]:
+            raise BenchError(
+                f"{sweep}: {first} and {row['point']} have one config, concurrency and draft length; "
+                "predict from a sweep with one point of each: one method, temperature and start, no variants of data"
+            )
 
 
 def _survival_by_category(requests: Sequence[Measured]) -> dict[str, Floats]:
@@ -176,29 +185,25 @@ def _survival_by_category(requests: Sequence[Measured]) -> dict[str, Floats]:
 
 
 def _cell(row: Mapping[str, Any], measured: Sequence[Measured]) -> Cell:
-    rates = all_samples(UserThroughput(), measured)
-    return Cell(
-        row["config"],
-        row["concurrency"],
-        row["draft_length"] or 0,
-        all_samples(StepLatency(), measured),
-        float(rates.mean()) if len(rates) else None,
-    )
+    return Cell(row["config"], row["concurrency"], row["draft_length"] or 0, all_samples(StepLatency(), measured))
 
 
 def _set_measured(rows: list[dict[str, Any]], points: Sequence[tuple[dict[str, Any], list[Measured]]]) -> None:
-    """Put the measured speed-up of each cell whose sweep held the category, and the error of the prediction."""
-    rates = dict[tuple[str, int, int, str], float]()
+    """Put the measured speed-up of each cell whose sweep held the category, and the error of the prediction.
+
+    It is the baseline's time a token over the cell's, means over requests, as in `bench compare`.
+    """
+    seconds = dict[tuple[str, int, int, str], float]()
     for point, measured in points:
         samples = dict[str, list[float]]()
         for m in measured:
-            samples.setdefault(m.trace.slices.get("category", ""), []).extend(UserThroughput().samples(m))
+            samples.setdefault(m.trace.slices.get("category", ""), []).extend(TimePerOutputToken().samples(m))
         for category, values in samples.items():
             if values:
                 key = (point["config"], point["concurrency"], point["draft_length"] or 0, category)
-                rates[key] = float(np.mean(values))
+                seconds[key] = float(np.mean(values))
     for row in rows:
         cell = (row["config"], row["concurrency"])
-        first, second = rates.get((*cell, 0, row["category"])), rates.get((*cell, row["draft_length"], row["category"]))
-        row["measured"] = second / first if first and second else None
+        plain, own = (seconds.get((*cell, k, row["category"])) for k in (0, row["draft_length"]))
+        row["measured"] = plain / own if plain and own else None
         row["error"] = row["speed_up"] / row["measured"] - 1.0 if row["measured"] else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from bench.recipe import find_recipe, recipe_names
@@ -26,16 +26,12 @@ def rows_of(published: Published, described: Mapping[str, Any]) -> Rows:
     split, data = described["split"], described["config"]["data"]
     if published.split_sha256 and split["sha256"] == published.split_sha256:
         return "same rows"
-    whole = split["rows"] == sum(split["total"].values()) and not data["first_turn_only"]
+    part = data["first_turn_only"] or data.get("categories")
+    whole = split["rows"] == sum(split["total"].values()) and not part
     name = str(data["path"]).partition("@")[0]
     if whole and data["format"] == "dist" and (name, data["config"]) == (published.rows, published.rows_config):
         return "same data set"
     return "other rows"
-
-
-def same_rows(published: Published, described: Mapping[str, Any]) -> bool:
-    """Return whether published figures may stand beside those of a run without the words "other rows"."""
-    return rows_of(published, described) != "other rows"
 
 
 def conditions(published: Published) -> str:
@@ -71,13 +67,13 @@ def unlike_settings(published: Published, described: Mapping[str, Any]) -> tuple
     return tuple(f"{name} {a:g}, published {b:g}" for name, a, b in pairs if None not in (a, b) and a != b)
 
 
-def published_beside(described: Mapping[str, Any]) -> tuple[Published, ...]:
-    """Return what is published of a run's recipe for its config, at its temperature or at one that nobody states."""
+def published_beside(published: Iterable[Published], described: Mapping[str, Any]) -> tuple[Published, ...]:
+    """Return the published figures that are for a run's config, at its temperature or at one that nobody states."""
     config = described["config"]
     temperature, rows = config["sampling"]["temperature"], config["data"]["config"]
     return tuple(
         one
-        for one in published_figures(config["engine"].get("recipe", ""))
+        for one in published
         if one.temperature in (None, temperature) and (not one.rows_config or one.rows_config.startswith(rows))
     )
 
@@ -91,7 +87,8 @@ def published_rows(described: Mapping[str, Any], summary: Mapping[str, Any]) -> 
     A speed-up has no measured value here: it takes a run without drafts, which `bench compare` sets beside this one.
     """
     lines = [[marked(PUBLISHED_HEAD[0], summary), *PUBLISHED_HEAD[1:]]]
-    for one in published_beside(described):
+    known = published_figures(described["config"]["engine"].get("recipe", ""))
+    for one in published_beside(known, described):
         apart = [rows_of(one, described), "; ".join(unlike_settings(one, described)), one.source, conditions(one)]
         lengths = {"": one.acceptance_length_mean, **one.acceptance_length}
         speeds = {"": one.speed_up_mean, **one.speed_up}

@@ -8,7 +8,6 @@ more) {tp} {ep} {batch_size} {options} {cache} {inprocess}`, any name of `paths`
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from bench.errors import ConfigError
 from bench.recipe_fields import Published, Recipe
 from bench.recipe_host import find_python, local_model, runnable
 from sources.cache_root import cache_root
+from sources.disk import atomic
 
 __all__ = [
     "Published",
@@ -249,10 +249,8 @@ def _options_file(recipe: Recipe, text: str) -> Path:
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = cache_root() / "recipes" / f"{recipe.name}-{stem}-{digest}{dot}{suffix}"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        scratch.write_text(text, "utf-8")
-        os.replace(scratch, path)
+        with atomic(path) as scratch:
+            scratch.write_text(text, "utf-8")
     return path
 
 

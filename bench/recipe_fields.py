@@ -26,6 +26,11 @@ class ModelRef(Section):
     revision: str = ""
     weights_gb: float | None = Field(None, gt=0, description="parameters x bytes, GB; what the GPUs must hold at least")
 
+    @property
+    def is_toy(self) -> bool:
+        """Whether it is a toy that this package makes: it needs no download, and no figure of it is a result."""
+        return self.hf_id.startswith("toy-")
+
 
 class EngineRecipe(Section):
     """The engine, and exactly how it is started.

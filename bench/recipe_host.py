@@ -42,13 +42,9 @@ def runnable(recipe: Recipe, paths: Mapping[str, str] | None = None) -> tuple[bo
     missing = [*_missing_gpus(recipe), *_missing_package(recipe)]
     missing += [f"needs --path {name}=…" for name in recipe.engine.needs if name not in given]
     for key, model in (("model", recipe.target), ("draft", recipe.draft)):
-        if model is not None and key not in given and not _is_toy(model) and local_model(model) is None:
+        if model is not None and key not in given and not model.is_toy and local_model(model) is None:
             missing.append(f"{model.hf_id} is not on this disk")
     return not missing, "; ".join(missing)
-
-
-def _is_toy(model: ModelRef) -> bool:
-    return model.hf_id.startswith("toy-")
 
 
 def _missing_gpus(recipe: Recipe) -> list[str]:

@@ -16,6 +16,7 @@ import orjson
 from bench.errors import BenchError
 from bench.trace import Trace
 from bench.worker_report import WorkerReport
+from sources.disk import atomic
 
 TRACES, WORKERS, RUN, SUMMARY = "traces.jsonl", "workers.jsonl", "run.json", "summary.json"
 
@@ -92,12 +93,10 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file, whole or not at all, and return its path."""
-        self.root.mkdir(parents=True, exist_ok=True)
         target = self.root / name
-        scratch = target.with_name(f".{name}.{os.getpid()}.tmp")
-        # What came over the wire may hold half of a surrogate pair, which no file can.
-        scratch.write_text(text, "utf-8", errors="backslashreplace")
-        scratch.replace(target)
+        with atomic(target) as scratch:
+            # What came over the wire may hold half of a surrogate pair, which no file can.
+            scratch.write_text(text, "utf-8", errors="backslashreplace")
         return target
 
     def read_json(self, name: str) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
     """
     engine, split = find_engine(config.engine.dialect), load_split(config.data)
     folder = RunFolder(out)
-    _refuse_other_run(folder, config)
+    refuse_other_run(folder, config)
     out.mkdir(parents=True, exist_ok=True)
     with running_server(config.engine.serve, config.engine.url, out / "server.log"):
         # A salt of this very invocation: a run that is resumed, or repeated, must not meet its own prompts in a cache.
@@ -92,7 +92,14 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
     return summarise_run(folder, config, split, counters, energy_j, session.stopped)
 
 
-def _refuse_other_run(folder: RunFolder, config: BenchConfig) -> None:
+def refuse_other_run(folder: RunFolder, config: BenchConfig) -> None:
+    """Refuse a folder that holds a run of another configuration.
+
+    Raises
+    ------
+    BenchError
+        If the digests differ: what lies there is no answer to what is asked.
+    """
     if (folder.root / RUN).is_file():
         before = folder.read_json(RUN).get("digest")
         if before != config.digest():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,13 @@ def route_url(base: str, path: str) -> str:
     """Return the URL of a path on the server that `base` names."""
     parts = urlsplit(base)
     return urljoin(urlunsplit((parts.scheme, parts.netloc, "/", "", "")), path)
+
+
+def free_port() -> int:
+    """Return a port of the loopback address that nothing listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def fetch(url: str, *, method: str = "GET", timeout_s: float = 10.0) -> str:

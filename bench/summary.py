@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench import acceptance
 from bench.acceptance import Source
@@ -19,6 +20,7 @@ from bench.figures.base import (
     conversation_ratios,
     conversation_values,
     headline,
+    over_repeats,
     percentile,
     pooled,
     request_mean,
@@ -114,8 +116,8 @@ def group_table(requests: Sequence[Measured]) -> Json:
 
 
 def _ratio_row(figure: RatioFigure, requests: Sequence[Measured]) -> Json:
-    sums = np.array(list(conversation_ratios(figure, requests).values()), np.float64).reshape(-1, 2)
-    values = np.array(list(conversation_values(figure, requests).values()), np.float64)
+    sums = _sums_over_repeats(conversation_ratios(figure, requests))
+    values = over_repeats(conversation_values(figure, requests))
     return {
         "pooled": pooled(figure, requests),
         "pooled_interval": asdict(ratio_interval(sums[:, 0], sums[:, 1])) if len(values) else None,
@@ -123,6 +125,14 @@ def _ratio_row(figure: RatioFigure, requests: Sequence[Measured]) -> Json:
         "request_mean_interval": asdict(mean_interval(values)) if len(values) else None,
         "n": len(values),
     }
+
+
+def _sums_over_repeats(sums: Mapping[tuple[str, int], tuple[float, float]]) -> NDArray[np.float64]:
+    """Return numerator and denominator of each conversation, its repeats together, shape ``(n, 2)``."""
+    totals = dict[str, NDArray[np.float64]]()
+    for (conversation_id, _), terms in sums.items():
+        totals[conversation_id] = totals.get(conversation_id, np.zeros(2)) + terms
+    return np.array([totals[name] for name in sorted(totals)], np.float64).reshape(-1, 2)
 
 
 def _sample_row(figure: SampleFigure, requests: Sequence[Measured]) -> Json:
@@ -161,7 +171,7 @@ def _headlines(requests: Sequence[Measured]) -> Json:
     for figure in RATIO_FIGURES:
         value = headline(figure, requests)
         groups = {
-            name: np.array(list(conversation_values(figure, group).values()), np.float64)
+            name: over_repeats(conversation_values(figure, group))
             for name, group in sliced(requests, "category").items()
         }
         told = {name: values for name, values in groups.items() if len(values)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from bench.noise import NOISE_EXPERIMENT, write_answers
 from bench.pruned import write_pruned
 from bench.recipe import find_recipe, runnable
 from bench.results import SUMMARY, RunFolder
-from bench.runner import run
-from bench.server import fetch, route_url, running_server
+from bench.runner import refuse_other_run, run
+from bench.server import fetch, free_port, route_url, running_server
 from bench.sweep_points import Group, Point, groups
 from bench.sweep_rows import POINT_COLUMNS, SWEEP, read_sweep
 
@@ -36,12 +35,14 @@ def run_sweep(config: BenchConfig, out: Path, progress: Progress) -> list[dict[s
     Raises
     ------
     BenchError
-        If the folder holds another experiment, or no server can be run.
+        If the folder holds another experiment or points of another configuration, or no server can be run.
     """
     before = _before(out, config)
     config, skipped = _on_this_host(config)
-    port = before.get("port") or _free_port()
+    port = before.get("port") or free_port()
     starts = list(groups(config, port))
+    for point in (point for group in starts for point in group.points):
+        refuse_other_run(RunFolder(out / point.name), point.config)
     RunFolder(out).write_json(SWEEP, _described(config, starts, port, skipped))
     for group in starts:
         if not all(_finished(out, point) for point in group.points):
@@ -85,12 +86,6 @@ def _on_this_host(config: BenchConfig) -> tuple[BenchConfig, dict[str, str]]:
     if sweep.servers and not left:
         raise BenchError("no server of this sweep runs here: " + "; ".join(f"{n}: {why}" for n, why in reasons.items()))
     return config.model_copy(update={"sweep": sweep.model_copy(update={"servers": left})}), reasons
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _described(config: BenchConfig, starts: list[Group], port: int, skipped: dict[str, str]) -> dict[str, Any]:

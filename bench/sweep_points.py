@@ -126,7 +126,6 @@ def _cells(config: BenchConfig, sweep: SweepConfig, engine: EngineConfig, server
                     cell = config.model_copy(
                         update={
                             "engine": engine,
-                            "recipe": engine.recipe,
                             **_toy_settings(config, engine),
                             "data": data,
                             "load": config.load.model_copy(update={"concurrency": concurrency}),
@@ -139,7 +138,7 @@ def _cells(config: BenchConfig, sweep: SweepConfig, engine: EngineConfig, server
 
 def _toy_settings(config: BenchConfig, engine: EngineConfig) -> dict[str, Any]:
     """Return note and limits of a run of the toy pair; nothing for any other model."""
-    if not engine.recipe or not find_recipe(engine.recipe).target.hf_id.startswith("toy-"):
+    if not engine.recipe or not find_recipe(engine.recipe).target.is_toy:
         return {}
     limits = config.limits.model_copy(update={"allow": TOY_ALLOWS})
     return {"note": config.note or TOY_NOTE, "limits": limits}

@@ -28,9 +28,10 @@ POINT_COLUMNS = (
 
 
 def read_sweep(out: Path) -> list[dict[str, Any]]:
-    """Return a row for each finished point; `speed_up` is against the points without speculation beside it.
+    """Return a row for each finished point; figures of a point that a gate holds back are None.
 
-    Beside it are those of the same data, config, temperature and concurrency; of several starts, their mean.
+    `speed_up` is its `output_tps` over that of the points without speculation beside it: those of the same engine,
+    model, data, config, temperature and concurrency; of several starts, their mean.
     """
     places = {row["point"]: row for row in read_places(out)}
     rows = [
@@ -47,7 +48,7 @@ def read_sweep(out: Path) -> list[dict[str, Any]]:
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["config"], row["data"], row["temperature"], row["concurrency"]
+    return tuple(row[axis] for axis in ("dialect", "model", "data", "config", "temperature", "concurrency"))
 
 
 def read_places(out: Path) -> list[dict[str, Any]]:
@@ -60,23 +61,33 @@ def _row(path: Path, place: dict[str, Any]) -> dict[str, Any]:
     folder = RunFolder(path)
     described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
     settings = described["config"]
-    figures = summary["overall"]["figures"]
+    engine = settings["engine"]
     return {
         "point": path.name,
         "path": str(path),
         "server": place.get("server", ""),
-        "recipe": settings["engine"].get("recipe", ""),
+        "recipe": engine.get("recipe", ""),
+        "dialect": engine["dialect"],
+        "model": engine["model"],
         "data": place.get("data", ""),
         "repeat": place.get("repeat", 0),
         "config": settings["data"]["config"],
         "concurrency": settings["load"]["concurrency"],
         "temperature": settings["sampling"]["temperature"],
-        "draft_length": settings["engine"]["draft_length"],
-        "output_tps": summary["run"]["output_tps"]["value"],
-        "user_tps": figures["user_tps"]["p50"],
-        "step_latency_s": figures["step_latency_s"]["mean"],
-        "acceptance_length": summary["overall"]["headline"]["acceptance_length"]["value"],
+        "draft_length": engine["draft_length"],
+        **_figures(summary),
         "published": summary["published"],
         "gates": [gate["name"] for gate in summary["gates"]],
         "synthetic_prompts": summary["synthetic_prompts"],
     }
+
+
+def _figures(summary: dict[str, Any]) -> dict[str, Any]:
+    overall = summary["overall"]
+    told = {
+        "output_tps": summary["run"]["output_tps"]["value"],
+        "user_tps": overall["figures"]["user_tps"]["p50"],
+        "step_latency_s": overall["figures"]["step_latency_s"]["mean"],
+        "acceptance_length": overall["headline"]["acceptance_length"]["value"],
+    }
+    return told if summary["published"] else dict.fromkeys(told)

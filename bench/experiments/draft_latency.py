@@ -45,7 +45,8 @@ class DraftLatency:
     steps
         Steps that the means are over.
     residual_s
-        Of an inference: largest distance of a mean step latency from the line, s; None for other evidence.
+        Of an inference: largest distance of a mean step latency from the line, s; None for other evidence, and for
+        two lengths, through which a line always goes.
     """
 
     task: str
@@ -132,7 +133,7 @@ def _inferred(task: str, by_length: Mapping[int, Mapping[str, Floats]]) -> list[
     lengths = np.array(list(told), np.float64)
     means = np.array([gaps.mean() for gaps in told.values()], np.float64)
     slope, intercept = np.polyfit(lengths, means, 1)
-    residual = float(np.abs(means - (intercept + slope * lengths)).max())
+    residual = float(np.abs(means - (intercept + slope * lengths)).max()) if len(told) > 2 else None
     # A line that falls, or that begins below 0, is noise: no time is inferred from it.
     grows = slope > -_ROUNDING_S and intercept >= 0
     return [

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from bench.figures.acceptance import AcceptanceLength
-from bench.figures.base import conversation_values
+from bench.figures.base import conversation_values, over_repeats
 from bench.figures.latency import EndToEndLatency
 from bench.measured import Measured, by_conversation, is_complete
 from bench.slices import sliced
@@ -41,10 +39,11 @@ class Task:
 
 def tasks_of(requests: Sequence[Measured], by: str = "category") -> list[Task]:
     """Return the tasks of a run in sorted order."""
-    return [_task(name, group) for name, group in sliced(requests, by).items()]
+    return [one_task(name, group) for name, group in sliced(requests, by).items()]
 
 
-def _task(name: str, requests: Sequence[Measured]) -> Task:
+def one_task(name: str, requests: Sequence[Measured]) -> Task:
+    """Return requests as one task."""
     conversations = by_conversation(requests)
     speeds = end_to_end_tps(requests)
     lengths = conversation_values(AcceptanceLength(), requests)
@@ -67,4 +66,4 @@ def end_to_end_tps(requests: Sequence[Measured]) -> dict[tuple[str, int], float]
 
 
 def _interval(values: Mapping[tuple[str, int], float]) -> Interval | None:
-    return mean_interval(np.array(list(values.values()), np.float64)) if values else None
+    return mean_interval(over_repeats(values)) if values else None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.figures.acceptance import AcceptanceLength
-from bench.figures.base import conversation_values
+from bench.figures.base import conversation_values, over_repeats
 from bench.measured import Measured
 from bench.slices import sliced
 from bench.statistics import Interval, headline_interval
@@ -59,7 +59,7 @@ def temperature_rows(runs: Mapping[tuple[str, float], Sequence[Measured]]) -> li
 
 def _lengths(requests: Sequence[Measured]) -> dict[str, Floats]:
     groups = {
-        name: np.array(list(conversation_values(AcceptanceLength(), group).values()), np.float64)
+        name: over_repeats(conversation_values(AcceptanceLength(), group))
         for name, group in sliced(requests, "category").items()
     }
     return {name: values for name, values in groups.items() if len(values)}

@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.acceptance import Acceptance
 from bench.evidence import clipped_steps
-from bench.measured import Measured, by_conversation
+from bench.measured import Measured
 from bench.slices import sliced
 from bench.statistics import Interval, ratio_interval
 
@@ -148,10 +148,11 @@ def _pruned(name: str, requests: Sequence[Measured], kept: Collection[int], top_
 
 
 def _outside(requests: Sequence[Measured], kept: Collection[int]) -> Interval:
-    rows = []
-    for turns in by_conversation(requests).values():
-        ids = [token for turn in turns if turn.ok for token in turn.answer.token_ids or ()]
-        if ids:
-            rows.append((sum(token not in kept for token in ids), len(ids)))
-    outside, tokens = np.array(rows, np.float64).T
+    sums = dict[str, tuple[int, int]]()
+    for request in requests:
+        ids = request.answer.token_ids or () if request.ok else ()
+        beyond, there = sums.get(request.trace.conversation_id, (0, 0))
+        sums[request.trace.conversation_id] = beyond + sum(token not in kept for token in ids), there + len(ids)
+    rows = np.array([sums[name] for name in sorted(sums)], np.float64)
+    outside, tokens = rows[rows[:, 1] > 0].T
     return ratio_interval(outside, tokens)

@@ -86,10 +86,22 @@ def conversation_values(figure: RatioFigure, requests: Sequence[Measured]) -> di
     return {key: value for key, value in values.items() if value is not None}
 
 
+def over_repeats(values: Mapping[tuple[str, int], float]) -> np.ndarray:
+    """Return the mean over repeats of each conversation, shape ``(n,)``, float64.
+
+    These are the units of an interval: repeats of one conversation are no further ones, for they are much alike, and
+    copies of each other where the engine is greedy.
+    """
+    repeats = dict[str, list[float]]()
+    for (conversation_id, _), value in values.items():
+        repeats.setdefault(conversation_id, []).append(value)
+    return np.array([np.mean(repeats[name]) for name in sorted(repeats)], np.float64)
+
+
 def request_mean(figure: RatioFigure, requests: Sequence[Measured]) -> float | None:
     """Return the mean over conversations of each one's ratio."""
-    values = list(conversation_values(figure, requests).values())
-    return float(np.mean(values)) if values else None
+    values = over_repeats(conversation_values(figure, requests))
+    return float(np.mean(values)) if len(values) else None
 
 
 def category_means(figure: RatioFigure, requests: Sequence[Measured]) -> dict[str, float]:

@@ -52,15 +52,13 @@ def chart_figure(caption: Caption, names: Sequence[str], drawing: Markup, height
         spoken=spoken,
         described=described,
         drawing=drawing,
-        definition=Markup('<p class="definition">{}</p>').format(visible(caption.definition))
-        if caption.definition
-        else "",
+        definition=_definition(caption.definition),
         table=render_table(table),
     )
 
 
 def _definition(words: str) -> Markup:
-    return Markup('<p class="definition">{}</p>').format(words) if words else Markup("")
+    return Markup('<p class="definition">{}</p>').format(visible(words)) if words else Markup("")
 
 
 def _legend(names: Sequence[str]) -> Markup:

@@ -41,17 +41,24 @@ def compare_runs(runs: Sequence[Run]) -> tuple[Comparison, ...]:
 def find_baseline(run: Run, runs: Sequence[Run]) -> Run | None:
     """Return the run to compare with; None for a baseline itself.
 
-    It has no speculation and is of the same sweep, or of none; of several, the nearest on the axes of a sweep. Where
-    no run is without speculation, those outside of sweeps are compared with the first that was given.
+    It has no speculation and is of the same sweep, or of none; of several, one of the same engine and model, and of
+    these the nearest on the axes of a sweep. Where no run is without speculation, those outside of sweeps are compared
+    with the first that was given.
     """
     if not run.speculative:
         return None
     beside = [other for other in runs if _home(other) == _home(run) and other is not run]
     plain = [other for other in beside if not other.speculative]
     if plain:
-        return min(plain, key=lambda other: tuple(other.place.get(axis) != run.place.get(axis) for axis in _NEAREST))
+        return min(plain, key=lambda other: _unlike(other, run))
     earlier = list(runs[: next(i for i, other in enumerate(runs) if other is run)])
     return next((other for other in earlier if not other.sweep), None) if not run.sweep else None
+
+
+def _unlike(other: Run, run: Run) -> tuple[bool, ...]:
+    engines = other.config["engine"], run.config["engine"]
+    first = tuple(engines[0][key] != engines[1][key] for key in ("dialect", "model"))
+    return first + tuple(other.place.get(axis) != run.place.get(axis) for axis in _NEAREST)
 
 
 def _home(run: Run) -> str:

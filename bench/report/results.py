@@ -19,11 +19,11 @@ from bench.report.comparisons import Comparison, compare_runs
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
 from bench.sweep_points import TOY_NOTE
+from bench.sweep_rows import SWEEP
 from bench.tables import marks
 from cards.page import clipped
 
-SWEEP, LOSSLESS = "sweep.json", "lossless.json"
-TOY_TARGET = "toy-target"
+LOSSLESS = "lossless.json"
 SYNTHETIC_PROMPTS = "synthetic prompts: random tokens, whose acceptance and speed are not those of real text"
 SYNTHETIC_ACCEPTANCE = "synthetic acceptance: the server made it up"
 
@@ -91,7 +91,7 @@ class Run:
     @property
     def note(self) -> str:
         """A caution that everything shown of the run must carry, "" if none; a toy model always has one."""
-        toy = self.recipe is not None and self.recipe.target.hf_id == TOY_TARGET
+        toy = self.recipe is not None and self.recipe.target.is_toy
         return str(self.summary.get("note") or "") or (TOY_NOTE if toy else "")
 
     @property

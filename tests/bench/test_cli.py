@@ -191,7 +191,11 @@ def test_a_sweep_and_one_run_predict_the_speed_up_of_every_category(served, writ
         points = json.loads(call("sweep", config, "--out", tmp_path / "sweep", "--json").stdout)
         call("run", written(c.url, "qualitative", data="first_turn_only = true"), "--out", tmp_path / "run", "--json")
     assert len(points) == 6
-    assert all(point["speed_up"] == 1.0 for point in points if point["draft_length"] == 0)
+    for point in points:
+        if not point["published"]:  # by the gate of the client's own lags, which a busy machine shuts
+            assert (point["output_tps"], point["acceptance_length"], point["speed_up"]) == (None, None, None)
+        elif point["draft_length"] == 0:
+            assert point["speed_up"] == 1.0
     command = ("predict", "--qualitative", tmp_path / "run", "--sweep", tmp_path / "sweep", "--allow", "client")
     rows = json.loads(call(*command, "--json").stdout)
     assert len(rows) == 3 * 2 * 2

@@ -8,10 +8,10 @@ from bench.trace import Reads, Trace
 MS = 1_000_000
 
 
-def answered(name: str, first_ms: float, last_ms: float, tokens: int) -> Measured:
+def answered(name: str, first_ms: float, last_ms: float, tokens: int, repeat: int = 0) -> Measured:
     """One request sent at 0: its first token at `first_ms`, the others up to `last_ms`."""
     at = [int(first_ms * MS), int(last_ms * MS)]
-    trace = Trace(name, 0, 1, {"category": "math"}, "", None, 0, 0, 0, at[1], Reads())
+    trace = Trace(name, 0, 1, {"category": "math"}, "", None, 0, 0, 0, at[1], Reads(), repeat=repeat)
     chunks = (Chunk(at[0], 1), Chunk(at[1], tokens - 1, read=1))
     return Measured(trace, Answer(chunks, usage=Usage(5, tokens), finish_reason="stop"), None)
 
@@ -44,3 +44,15 @@ def test_only_pairs_count():
         side("draft", [answered("a", 10, 60, 11), answered("c", 10, 60, 11)]),
     )
     assert (compared["speed_up"]["user_tps"]["pairs"], compared["speed_up"]["user_tps"]["unpaired"]) == (1, 2)
+
+
+def test_repeats_of_a_pair_narrow_no_interval():
+    def sides(repeats: int) -> tuple[Side, Side]:
+        runs = [(n, repeat) for n in range(9) for repeat in range(repeats)]
+        plain = [answered(str(n), 10, 110 + n, 11, repeat) for n, repeat in runs]
+        return side("plain", plain), side("draft", [answered(str(n), 10, 60 + n * n, 11, repeat) for n, repeat in runs])
+
+    once, thrice = (compare(*sides(repeats))["speed_up"]["user_tps"]["ratio"] for repeats in (1, 3))
+    for bound in ("value", "low", "high"):
+        assert thrice[bound] == pytest.approx(once[bound])
+    assert thrice["n"] == once["n"] == 9

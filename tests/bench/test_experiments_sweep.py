@@ -16,10 +16,11 @@ from bench.pruned import training_counts
 from bench.random_prompts import consecutive_prompt
 from bench.report.page import render_report
 from bench.report.results import read_results
+from bench.results import RunFolder
 from bench.simulator.process import Process
 from bench.simulator.server import Simulation
 from bench.split import load_split
-from bench.sweep import run_sweep
+from bench.sweep import read_sweep, run_sweep
 from bench.sweep_file import experiment_names, experiment_titles, load_sweep, parse_vocabulary
 from bench.sweep_points import TOY_NOTE, points
 from bench.sweep_samples import with_samples
@@ -299,14 +300,57 @@ def test_starts_that_are_repeated_have_an_interval_over_them(served, configured,
         ]
         sweep = {"experiment": "draft_length", "concurrency": [8], "servers": servers, "repeats": 2}
         values = configured(plain.url, data={"limit": 3}).model_dump() | {"sweep": sweep}
-        rows = run_sweep(parse_config(values, "test"), tmp_path / "sweep", quiet)
+        run_sweep(parse_config(values, "test"), tmp_path / "sweep", quiet)
     believe_the_client(tmp_path / "sweep")
+    rows = read_sweep(tmp_path / "sweep")
     assert [row["point"][-2:] for row in rows] == ["r0", "r1", "r0", "r1"]
     plain_tps = [row["output_tps"] for row in rows if row["draft_length"] == 0]
     assert rows[0]["speed_up"] == pytest.approx(rows[0]["output_tps"] / np.mean(plain_tps))
     text = _section(tmp_path / "sweep", "Draft length by concurrency")
     assert re.search(r"qualitative 8 2 1\.\d+|qualitative 8 2 2\.\d+", text), "two of three tokens are drafts"
     assert re.search(r"\d+ \[-?[\d,.]+, [\d,.]+\]", text)
+
+
+def test_points_of_another_configuration_are_refused_and_not_taken_for_these(served, configured, process, tmp_path):
+    with served(Simulation("vllm", process)) as simulator:
+        values = configured(simulator.url, data={"limit": 1}).model_dump() | {"sweep": {"concurrency": [2]}}
+        run_sweep(parse_config(values, "test"), tmp_path / "sweep", quiet)
+        other = values | {"sampling": {**values["sampling"], "max_tokens": 7}}
+        before = (tmp_path / "sweep" / "sweep.json").read_bytes()
+        with pytest.raises(BenchError, match="holds a run of another configuration"):
+            run_sweep(parse_config(other, "test"), tmp_path / "sweep", quiet)
+    assert (tmp_path / "sweep" / "sweep.json").read_bytes() == before
+
+
+def test_a_speed_up_is_over_the_same_engine_and_model_and_held_back_points_have_no_figure(tmp_path):
+    def point(name, dialect, draft_length, output_tps, *, gates=()):
+        figures = {"user_tps": {"p50": 1.0}, "step_latency_s": {"mean": 1.0}}
+        engine = {"dialect": dialect, "model": "m", "draft_length": draft_length}
+        settings = {"data": {"config": "q"}, "load": {"concurrency": 1}, "sampling": {"temperature": 0.0}}
+        summary = {
+            "run": {"output_tps": {"value": output_tps}},
+            "overall": {"figures": figures, "headline": {"acceptance_length": {"value": 2.0}}},
+            "published": not gates,
+            "gates": [{"name": gate} for gate in gates],
+            "synthetic_prompts": False,
+        }
+        folder = RunFolder(tmp_path / name)
+        folder.write_json("run.json", {"config": {**settings, "engine": engine}})
+        folder.write_json("summary.json", summary)
+
+    point("a-plain", "llamacpp", 0, 100.0)
+    point("b-held", "llamacpp", 0, 1.0, gates=("failures",))
+    point("c-draft", "llamacpp", 3, 150.0)
+    point("d-other", "inprocess", 3, 20.0)
+    rows = {row["point"]: row for row in read_sweep(tmp_path)}
+    assert {name: row["speed_up"] for name, row in rows.items()} == {
+        "a-plain": 1.0,
+        "b-held": None,
+        "c-draft": 1.5,
+        "d-other": None,
+    }
+    held = rows["b-held"]
+    assert [held[name] for name in ("output_tps", "user_tps", "step_latency_s", "acceptance_length")] == [None] * 4
 
 
 def test_another_experiment_is_refused_in_the_same_folder(served, configured, process, tmp_path):

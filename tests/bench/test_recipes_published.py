@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.config import DataConfig
-from bench.published import conditions, published_figures, published_rows, rows_of, same_rows, unlike_settings
+from bench.published import conditions, published_figures, published_rows, rows_of, unlike_settings
 from bench.recipe import list_recipes
 from bench.recipe_text import docs_table
 from bench.split import load_split
@@ -156,11 +156,10 @@ def test_figures_are_over_the_same_data_set_only_where_all_of_it_was_sent():
     assert rows_of(one, described(160, whole)) == "same data set"
     assert rows_of(one, described(159, whole)) == "other rows"
     assert rows_of(one, described(160, whole, first_turn_only=True)) == "other rows"
+    assert rows_of(one, described(80, {"coding": 80}, categories=["coding"])) == "other rows"
     assert rows_of(one, described(160, whole, path="out/demo/full")) == "other rows"
     assert rows_of(one, described(160, whole, config="throughput_1k")) == "other rows"
     assert rows_of(one, described(160, whole, format="jsonl")) == "other rows"
-    assert same_rows(one, described(160, whole))
-    assert not same_rows(one, described(159, whole))
 
 
 def test_figures_are_over_the_same_rows_where_the_digest_is_theirs():

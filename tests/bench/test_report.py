@@ -14,9 +14,12 @@ from click.testing import CliRunner
 from bench.cli import bench
 from bench.compare import compare
 from bench.errors import BenchError
+from bench.experiments.tasks import tasks_of
 from bench.finished import read_side
+from bench.measured import by_conversation
 from bench.recipe import find_recipe, list_recipes
 from bench.report.comparisons import find_baseline
+from bench.report.experiments.parts import requests_of
 from bench.report.page import render_report, write_report
 from bench.report.registry import SECTIONS
 from bench.report.results import LOSSLESS, Results, read_results
@@ -183,6 +186,7 @@ def test_a_toy_model_is_one_even_if_nobody_noted_it(made):
     toy = replace(run, recipe=find_recipe("toy-llamacpp-draft"))
     assert toy.marks == ("TOY MODEL",)
     assert Results((toy,)).banner.startswith("Toy model")
+    assert replace(run, recipe=find_recipe("toy-experts-plain")).marks == ("TOY MODEL",)
 
 
 @pytest.mark.parametrize(("verdict", "shown"), [("equal", "equal"), ("differs", "DIFFERS"), ("not shown", "not shown")])
@@ -243,6 +247,28 @@ def test_published_figures_stand_beside_ours_as_other_rows_unless_the_rows_are_t
         assert 'data-v="2.5"' in page
     warm = replace(run, recipe=recipe.model_copy(update={"published": (same.model_copy(update={"temperature": 1.0}),)}))
     assert headline(Results((warm,))).tables[0].rows[0][-1] is None, "of another temperature"
+    unstated = same.model_copy(update={"temperature": None})
+    known = replace(run, recipe=recipe.model_copy(update={"published": (unstated,)}))
+    assert "2.250" in headline(Results((known,))).tables[0].rows[0][-1], "as `bench run` prints it"
+
+
+def test_starts_of_one_server_are_further_repeats_of_its_conversations(made):
+    (run,) = results_of(made, "draft").runs
+    both = requests_of([run, run])
+    assert len(by_conversation(both)) == 2 * len(by_conversation(run.requests))
+    assert {m.trace.repeat for m in both} == {0, 1, 2, 3}
+    (task,) = tasks_of(both, "multiturn")
+    assert (task.incomplete, task.acceptance_length.n) == (0, 27)
+
+
+def test_a_baseline_of_the_same_engine_comes_before_a_nearer_one_of_another(made):
+    results = results_of(made, "sweep")
+    by_name = {run.name: run for run in results.runs}
+    other = {**by_name["plain-c2"].described["config"]["engine"], "dialect": "sglang"}
+    described = {**by_name["plain-c2"].described}
+    described["config"] = {**described["config"], "engine": other}
+    runs = [run for run in results.runs if run.name != "plain-c2"] + [replace(by_name["plain-c2"], described=described)]
+    assert find_baseline(by_name["draft-c2"], runs).name == "plain-c1"
 
 
 def test_a_sweep_shows_every_point_what_failed_and_what_was_not_run(made):

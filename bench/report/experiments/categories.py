@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
 from bench.experiments.tasks import tasks_of
 from bench.experiments.tiers import TIERS, TierStep, tier_order
 from bench.figures.acceptance import AcceptanceLength
-from bench.figures.base import conversation_values
+from bench.figures.base import conversation_values, over_repeats
 from bench.measured import Measured
 from bench.report.axes import SERIES
 from bench.report.charts import Caption, interval_chart
@@ -20,6 +19,7 @@ from bench.report.experiments.parts import (
     drawn,
     grouped,
     of_experiment,
+    requests_of,
     rows_of,
     server_of,
     shown,
@@ -48,7 +48,7 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
     groups = grouped(runs, lambda run: (rows_of(run), run.place["concurrency"], run.config["sampling"]["temperature"]))
     charts, tasks, steps = list[Markup](), list[Markup](), list[list[Any]]()
     for (rows, *_axes), own in groups.items():
-        servers = {name: _requests(same) for name, same in grouped(own, server_of).items()}
+        servers = {name: requests_of(same) for name, same in grouped(own, server_of).items()}
         charts.append(_chart(rows, servers, own))
         tasks.append(folded(f"{clipped(rows, 60)}: each task", render_table(task_table(servers, ""))))
         steps += [
@@ -64,14 +64,10 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
     )
 
 
-def _requests(runs: Sequence[Run]) -> list[Measured]:
-    return [request for run in runs for request in run.requests]
-
-
 def _steps(requests: Sequence[Measured]) -> list[TierStep]:
     groups = sliced(requests, "tier")
     values = {tier: conversation_values(AcceptanceLength(), groups[tier]) for tier in TIERS if tier in groups}
-    return tier_order({tier: np.array(list(found.values()), np.float64) for tier, found in values.items()})
+    return tier_order({tier: over_repeats(found) for tier, found in values.items()})
 
 
 def _cells(step: TierStep) -> list[Any]:

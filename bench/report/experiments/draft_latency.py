@@ -12,9 +12,11 @@ from bench.experiments.tasks import tasks_of
 from bench.report.experiments.parts import (
     TASK_HEAD,
     TASK_WORDS,
+    engine_of,
     grouped,
     method_of,
     of_experiment,
+    requests_of,
     rows_of,
     server_of,
     task_cells,
@@ -38,15 +40,16 @@ _HEAD = (
 _WORDS = (
     (
         "Timed: the engine runs in process and tells the time of each draft and each verification; means over "
-        "verify steps. Gauge: the engine tells the share of an iteration that it drafted "
-        "(trtllm_spec_decode_draft_overhead: latency of drafting / latency of the iteration, of the last one "
-        "before the page was read); it splits the mean step latency."
+        "verify steps, the first draft of an answer, which holds the drafter's own prefill, among them. Gauge: the "
+        "engine tells the share of an iteration that it drafted (trtllm_spec_decode_draft_overhead: latency of "
+        "drafting / latency of the iteration, of the last one before the page was read); it splits the mean step "
+        "latency."
     ),
     (
         "Inferred: nothing is told. The mean step latency is fitted as a + b k over the draft lengths k that were"
         " run, the baseline as k = 0; a draft of length k is said to take b k; nothing is said where the line "
         "falls or begins below 0. Whatever else grows with k, such as verifying more tokens, is in b. Off the "
-        "line: the largest distance of a mean from it."
+        "line: the largest distance of a mean from it; two lengths have none."
     ),
     TASK_WORDS,
 )
@@ -70,7 +73,8 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
     rows = [cells for run in runs if run.speculative for cells in _told_rows(run)]
     silent = [run for run in runs if not run.speculative or not _told(run)]
     groups = grouped(
-        silent, lambda run: (rows_of(run), run.place["concurrency"], run.config["sampling"]["temperature"])
+        silent,
+        lambda run: (engine_of(run), rows_of(run), run.place["concurrency"], run.config["sampling"]["temperature"]),
     )
     for own in groups.values():
         rows += _inferred_rows(own)
@@ -93,7 +97,7 @@ def _told_rows(run: Run) -> list[list[Any]]:
 
 def _inferred_rows(runs: Sequence[Run]) -> list[list[Any]]:
     """Return the rows of each method whose draft lengths were run, its baseline among them."""
-    plain = [run for run in runs if not run.speculative and not _in_process(run)]
+    plain = [run for run in runs if not run.speculative]
     rows = list[list[Any]]()
     for method, own in grouped([run for run in runs if run.speculative], method_of).items():
         by_length = dict[int, dict[str, Floats]]()
@@ -101,10 +105,6 @@ def _inferred_rows(runs: Sequence[Run]) -> list[list[Any]]:
             by_length[length] = _pooled([step_latencies(run.requests) for run in same])
         rows += _cells(method, inferred(by_length), own)
     return rows
-
-
-def _in_process(run: Run) -> bool:
-    return bool(run.config["engine"]["dialect"] == "inprocess")
 
 
 def _pooled(parts: Sequence[dict[str, Floats]]) -> dict[str, Floats]:
@@ -115,7 +115,7 @@ def _pooled(parts: Sequence[dict[str, Floats]]) -> dict[str, Floats]:
 def _cells(server: str, latencies: Sequence[DraftLatency], runs: Sequence[Run]) -> list[list[Any]]:
     rows = list[list[Any]]()
     for length, same in grouped(runs, lambda run: run.config["engine"]["draft_length"]).items():
-        tasks = {task.task: task for task in tasks_of([request for run in same for request in run.requests])}
+        tasks = {task.task: task for task in tasks_of(requests_of(same))}
         for found in latencies:
             if found.draft_length == length and found.task in tasks:
                 rows.append([clipped(server, 60), length, *task_cells(tasks[found.task]), *_times(found)])

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bench.experiments.draft_length import BestLength, Measurement, best_lengths
 from bench.report.axes import SERIES
 from bench.report.charts import Caption, Line, Point, line_chart
-from bench.report.experiments.parts import grouped, method_of, of_experiment, rows_of, shown, told
+from bench.report.experiments.parts import engine_of, grouped, method_of, of_experiment, rows_of, shown, told
 from bench.report.results import Results, Run, Sweep, all_marks
 from bench.report.words import in_rows, small_print
 from cards.page import Section, Table, clipped, render_table
@@ -34,7 +34,7 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
     methods = grouped([run for run in runs if run.speculative], method_of)
     pieces = list[Markup]()
     for method, own in methods.items():
-        pieces += _pieces(method, [*plain, *own])
+        pieces += _pieces(method, [*(run for run in plain if engine_of(run) == engine_of(own[0])), *own])
     return Section("", pieces=[*pieces, small_print((_WORDS,))]) if pieces else None
 
 

@@ -19,7 +19,8 @@ _HEAD = (
     "server",
     "streams",
     "user_tps p50, tokens/s",
-    "output_tps, tokens/s",
+    "output, tokens/s",
+    "of",
     "acceptance_length, tokens/step",
     "e2e_tps, tokens/s",
 )
@@ -31,10 +32,10 @@ _FRONTS: dict[Kind, str] = {
     "": "verification not stated",
 }
 _WORDS = (
-    "The points of each input length and tier that no other beats in both user_tps (median over requests) and "
-    "output_tps (of the run, by GPU where there are any), the baseline among those of each kind of verification. "
-    "e2e_tps: mean over conversations of tokens over time from sent to last content. The charts stand under "
-    "Throughput against latency."
+    "The points of each input length, tier and temperature that no other beats in both user_tps (median over requests) "
+    "and output_tps (of the server, or output_tps_per_gpu where its GPUs are known), the baseline among those of each "
+    "kind of verification. e2e_tps: mean over conversations of tokens over time from sent to last content. The charts "
+    "stand under Throughput against latency."
 )
 
 
@@ -44,9 +45,9 @@ def pareto(results: Results) -> Section | None:
 
 
 def _section(sweep: Sweep, _: Results) -> Section | None:
-    runs = [run for run in shown(sweep) if None not in _spot(run)]
+    runs = [run for run in shown(sweep) if all(_spot(run))]
     rows = list[list[Any]]()
-    for (config, tier), own in grouped(runs, lambda run: (run.place["config"], run.place.get("data") or "all")).items():
+    for (config, tier, *_axes), own in grouped(runs, _axes_of).items():
         kinds = grouped(own, kind_of)
         plain = kinds.pop("none", [])
         fronts = {kind: [*plain, *drafting] for kind, drafting in kinds.items()} or {"none": plain}
@@ -57,9 +58,8 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
 
 
 def _spot(run: Run) -> tuple[float | None, float | None]:
-    whole = run.summary["run"]
-    by_gpu, all_gpus = whole["output_tps_per_gpu"]["value"], whole["output_tps"]["value"]
-    return run.summary["overall"]["figures"]["user_tps"]["p50"], by_gpu if by_gpu is not None else all_gpus
+    figure = "output_tps_per_gpu" if _by_gpu(run) else "output_tps"
+    return run.summary["overall"]["figures"]["user_tps"]["p50"], run.summary["run"][figure]["value"]
 
 
 def _front(runs: Sequence[Run]) -> list[Run]:
@@ -67,6 +67,16 @@ def _front(runs: Sequence[Run]) -> list[Run]:
     return sorted(
         (run for run, is_best in zip(runs, best, strict=True) if is_best), key=lambda run: _spot(run)[0] or 0.0
     )
+
+
+def _axes_of(run: Run) -> tuple[str, str, float, bool]:
+    """Return what the points of one front share: rows, tier, temperature, and what their throughput is of."""
+    temperature = run.config["sampling"]["temperature"]
+    return run.place["config"], run.place.get("data") or "all", temperature, _by_gpu(run)
+
+
+def _by_gpu(run: Run) -> bool:
+    return run.summary["run"]["output_tps_per_gpu"]["value"] is not None
 
 
 def _row(run: Run, kind: Kind) -> list[Any]:
@@ -79,6 +89,7 @@ def _row(run: Run, kind: Kind) -> list[Any]:
         run.place["concurrency"],
         user,
         output,
+        "a GPU" if _by_gpu(run) else "the server",
         length,
         sum(speeds) / len(speeds) if speeds else None,
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from bench.experiments.tasks import Task, tasks_of
+from bench.measured import Measured
 from bench.report.charts import Estimate
 from bench.report.results import Results, Run, Sweep, all_marks
 from bench.report.words import number
@@ -50,6 +52,22 @@ def grouped(runs: Sequence[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return groups
+
+
+def engine_of(run: Run) -> tuple[str, str]:
+    """Return dialect and model of a point's server: a baseline is one of the same engine and the same model."""
+    engine = run.config["engine"]
+    return engine["dialect"], engine["model"]
+
+
+def requests_of(runs: Sequence[Run]) -> list[Measured]:
+    """Return the requests of several runs, such as the starts of one server; each counts as further repeats."""
+    found, first = list[Measured](), 0
+    for run in runs:
+        moved = [replace(m, trace=replace(m.trace, repeat=m.trace.repeat + first)) for m in run.requests]
+        found += moved if first else run.requests
+        first += 1 + max((m.trace.repeat for m in run.requests), default=-1)
+    return found
 
 
 def server_of(run: Run) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bench.experiments.experts import LayerCoverage, expert_coverage
-from bench.experiments.tasks import tasks_of
+from bench.experiments.tasks import one_task
 from bench.noise import ANSWERS
 from bench.report.charts import Caption, Line, Point, line_chart
 from bench.report.experiments.parts import TASK_HEAD, TASK_WORDS, grouped, of_experiment, server_of, shown, task_cells
@@ -91,14 +91,9 @@ def _speeds(runs: Sequence[Run]) -> list[list[Any]]:
         for run in same:
             tps = _output_tps(run)
             over = tps / real[0] - 1.0 if _synthetic(run) and tps and real and real[0] else None
-            for cells in _whole(run):
-                rows.append([*_names(run), *cells, tps, None if over is None else f"{over:+.0%}"])
+            cells = task_cells(one_task("", run.requests))[1:]
+            rows.append([*_names(run), *cells, tps, None if over is None else f"{over:+.0%}"])
     return rows
-
-
-def _whole(run: Run) -> list[list[Any]]:
-    """Return the cells of a run as one task."""
-    return [task_cells(task)[1:] for task in tasks_of(run.requests, "multiturn")][:1]
 
 
 def _output_tps(run: Run) -> float | None:

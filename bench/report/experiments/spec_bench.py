@@ -8,7 +8,17 @@ from typing import Any
 from bench.experiments.spec_bench import OVERALL, Mean, SpecBenchRow, spec_bench_rows
 from bench.experiments.tasks import Task, tasks_of
 from bench.measured import Measured
-from bench.report.experiments.parts import TASK_WORDS, grouped, of_experiment, server_of, shown, told
+from bench.report.experiments.parts import (
+    TASK_WORDS,
+    engine_of,
+    grouped,
+    of_experiment,
+    requests_of,
+    rows_of,
+    server_of,
+    shown,
+    told,
+)
 from bench.report.results import Results, Run, Sweep
 from bench.report.words import number, small_print
 from cards.page import Section, Table, clipped, render_table
@@ -53,19 +63,21 @@ def _section(sweep: Sweep, _: Results) -> Section | None:
     runs = shown(sweep)
     plain = [run for run in runs if not run.speculative]
     tables = []
-    for (server, temperature), own in grouped(
-        [run for run in runs if run.speculative], lambda run: (server_of(run), run.config["sampling"]["temperature"])
+    for (server, rows_sent, temperature, streams), own in grouped(
+        [run for run in runs if run.speculative], _place
     ).items():
-        beside = [run for run in plain if run.config["sampling"]["temperature"] == temperature]
-        rows = _rows(_requests(own), _requests(beside))
-        tables.append(Table(_HEAD, rows, f"{clipped(server, 60)}, temperature {temperature:g}."))
+        beside = [run for run in plain if _place(run)[1:] == _place(own[0])[1:] and engine_of(run) == engine_of(own[0])]
+        rows = _rows(requests_of(own), requests_of(beside))
+        where = f"{clipped(server, 60)}, {clipped(rows_sent, 60)}, temperature {temperature:g}, streams: {streams}."
+        tables.append(Table(_HEAD, rows, where))
     if not tables:
         return None
     return Section("", pieces=[*(render_table(table) for table in tables), small_print(_WORDS)])
 
 
-def _requests(runs: Sequence[Run]) -> list[Measured]:
-    return [request for run in runs for request in run.requests]
+def _place(run: Run) -> tuple[str, str, float, int]:
+    """Return server, and what a baseline shares with it: rows, temperature and streams."""
+    return server_of(run), rows_of(run), run.config["sampling"]["temperature"], run.config["load"]["concurrency"]
 
 
 def _rows(speculative: Sequence[Measured], baseline: Sequence[Measured]) -> list[list[Any]]:

@@ -14,6 +14,7 @@ from bench.report.experiments.parts import (
     TASK_WORDS,
     grouped,
     of_experiment,
+    requests_of,
     rows_of,
     server_of,
     shown,
@@ -53,9 +54,7 @@ def _section(sweep: Sweep, results: Results) -> Section | None:
 
 
 def _pieces(runs: Sequence[Run], where: str, results: Results) -> list[Markup]:
-    requests = dict[tuple[str, float], list[Any]]()
-    for run in runs:
-        requests.setdefault((server_of(run), run.config["sampling"]["temperature"]), []).extend(run.requests)
+    requests = {place: requests_of(starts) for place, starts in grouped(runs, _place).items()}
     rows = temperature_rows(requests)
     speed_ups = {c.run: c.speed_up for c in results.comparisons}
     cells = [

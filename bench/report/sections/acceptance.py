@@ -8,11 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.experiments.tiers import TIERS
+from bench.published import rows_of
 from bench.report.axes import SERIES
 from bench.report.charts import Caption, Estimate, Line, Point, interval_chart, line_chart
 from bench.report.results import Results, Run, all_marks
 from bench.report.sections.comparison import estimate
-from bench.report.sections.headline import published_of, same_rows
+from bench.report.sections.headline import published_of
 from bench.report.words import definition, folded, in_rows, listed, with_interval
 from cards.page import Section, Table, clipped, render_table
 
@@ -112,7 +113,7 @@ def _category_estimate(table: Mapping[str, Any] | None) -> Estimate | None:
 
 def _category_table(run: Run) -> Markup:
     published = [p for p in published_of(run) if p.acceptance_length]
-    extra = [f"published, {'same' if same_rows(run, p) else 'other'} rows ({p.source})" for p in published]
+    extra = [f"published, {rows_of(p, run.described)} ({p.source})" for p in published]
     rows = [
         [*_category_row(name, table), *(p.acceptance_length.get(name) for p in published)]
         for name, table in _categories(run).items()

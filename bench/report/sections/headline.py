@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.recipe import Published
+from bench.published import published_beside, rows_of
+from bench.recipe_fields import Published
 from bench.report.results import Results, Run
 from bench.report.words import KINDS, Kind, definition, kind_of, number, small_print, times, with_interval
 from cards.page import Section, Table, clipped
@@ -91,16 +92,8 @@ def verdict(run: Run) -> str:
 
 
 def published_of(run: Run) -> tuple[Published, ...]:
-    """Return what was published of the run's recipe at its temperature."""
-    if run.recipe is None:
-        return ()
-    temperature = run.config["sampling"]["temperature"]
-    return tuple(p for p in run.recipe.published if p.temperature == temperature)
-
-
-def same_rows(run: Run, published: Published) -> bool:
-    """Whether a published figure is over the very rows of a run."""
-    return bool(published.split_sha256) and published.split_sha256 == run.described["split"]["sha256"]
+    """Return what was published of the run's recipe for its config and temperature."""
+    return () if run.recipe is None else published_beside(run.recipe.published, run.described)
 
 
 def published_cell(run: Run) -> str | None:
@@ -115,6 +108,5 @@ def published_cell(run: Run) -> str | None:
             )
             if value is not None
         ]
-        rows = "same rows" if same_rows(run, published) else "other rows"
-        cells += [f"{', '.join(told)} ({published.source}; {rows})"] if told else []
+        cells += [f"{', '.join(told)} ({published.source}; {rows_of(published, run.described)})"] if told else []
     return "; ".join(cells) or None
