@@ -82,16 +82,19 @@ class _Connection(asyncio.Protocol):
         """Write a request; the future ends with "" or with what went wrong."""
         self.done = loop.create_future()
         self.at_ns, self.parts = array("q"), []
-        self._deferred, self._chunked, self._fed = False, False, 0
+        self.sent_ns, self._deferred, self._chunked, self._fed = 0, False, False, 0
         self._parser = httptools.HttpResponseParser(self)
         transport = self._transport
         if transport is None or transport.is_closing():
             self.alive, self.unanswered = False, True
             self._end("connection closed")
             return self.done
+        begun_ns = time.perf_counter_ns()
         transport.write(request)
         if not transport.get_write_buffer_size():
-            self.sent_ns = time.perf_counter_ns()
+            # The kernel took all of it at once. A stamp from after the call would be late by as long as this process
+            # then waited for a core, with the server at work already: its answer would seem quicker than it was.
+            self.sent_ns = begun_ns
         return self.done
 
     def abort(self) -> None:

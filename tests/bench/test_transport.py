@@ -2,9 +2,11 @@
 
 import asyncio
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
+from bench.transport import lean
 from bench.transport.base import Reading, Target, unframe
 from bench.transport.lean import LeanTransport
 from bench.transport.registry import make_transport
@@ -198,3 +200,30 @@ def test_a_large_body_is_stamped_when_its_last_byte_is_with_the_kernel():
     assert reading.error == ""
     assert reading.sent_ns - begin_ns > 40_000_000, "the server took nothing for 50 ms"
     assert reading.sent_ns < reading.at_ns[0]
+
+
+def test_a_request_that_the_kernel_takes_at_once_was_sent_before_the_call_that_handed_it_over(monkeypatch):
+    clock = [100]
+
+    class Taking:
+        def set_write_buffer_limits(self, high: int) -> None:
+            pass
+
+        def write(self, data: bytes) -> None:
+            clock[0] = 900  # the process lost its core in here
+
+        def get_write_buffer_size(self) -> int:
+            return 0
+
+        def is_closing(self) -> bool:
+            return False
+
+    async def posted() -> int:
+        connection = lean._Connection()
+        connection.connection_made(Taking())
+        connection.sent_ns = 7  # of the request before
+        connection.post(b"x", asyncio.get_running_loop())
+        return connection.sent_ns
+
+    monkeypatch.setattr(lean, "time", SimpleNamespace(perf_counter_ns=lambda: clock[0]))
+    assert asyncio.run(posted()) == 100
