@@ -217,21 +217,18 @@ def _align(c: Candidates, covered: tuple[Ints, Ints], tokens: Tokens, index: Ove
     pair = np.repeat(np.arange(len(n)), n)
     j = np.arange(len(pair)) - offset[pair]
     mine = index.hashes[index.first[c.prompt][pair] + j]
-    low, high = tokens.first[c.document][pair], tokens.first[c.document + 1][pair] - 1
     expected = c.diagonal[pair] + j
-
-    def equal(rows: Ints | slice, shift: int) -> NDArray[np.bool_]:
-        at = expected[rows] + shift
-        same: NDArray[np.bool_] = tokens.hashes[np.clip(at, low[rows], high[rows])] == mine[rows]
-        same &= (at >= low[rows]) & (at <= high[rows])
-        return same
-
-    there = equal(slice(None), 0)
+    # Places from the document's first token on; those before it are, without a sign, beyond its last.
+    inner, length = expected - tokens.first[c.document][pair], np.diff(tokens.first)[c.document][pair].view(np.uint64)
+    there = tokens.hashes.take(expected, mode="clip") == mine
+    there &= inner.view(np.uint64) < length
     # Where all tokens are there already, nothing is to be found beside them.
     rest = np.flatnonzero((np.bincount(pair, weights=there, minlength=len(n)) < n)[pair])
     neighbours = pair[rest][1:] == pair[rest][:-1]
+    expected_there, inner, length, mine = (array[rest] for array in (expected, inner, length, mine))
     for shift in _SHIFTS if len(rest) else ():
-        same = equal(rest, shift)
+        same = tokens.hashes.take(expected_there + shift, mode="clip") == mine
+        same &= (inner + shift).view(np.uint64) < length
         two = np.flatnonzero(same[1:] & same[:-1] & neighbours)
         there[rest[two]] = there[rest[two + 1]] = True
     begin, end = c.low.copy(), c.high.copy()

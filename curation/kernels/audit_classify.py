@@ -73,7 +73,19 @@ def _telling(
         return np.flatnonzero(laid.run >= rule.ngram)
     n = np.diff(laid.offset)
     told = (laid.num_equal == n) | (coverage >= index.near_share[c.prompt]) | (laid.run >= index.part_length[c.prompt])
-    return np.flatnonzero(told | (index.has_numbers[c.prompt] & (2 * laid.num_equal >= n)))
+    return np.flatnonzero(told | _may_differ_by_numbers(laid, c, index))
+
+
+def _may_differ_by_numbers(laid: _Laid, c: Candidates, index: OverlapIndex) -> NDArray[np.bool_]:
+    """Tell which pairs differ in tokens only that are numbers in the prompt; of a sampled prompt that is not known."""
+    n = np.diff(laid.offset)
+    places = np.flatnonzero(~laid.equal)
+    pair = np.searchsorted(laid.offset, places, "right") - 1
+    other = index.stride[c.prompt][pair] == 1
+    own = index.first[c.prompt][pair] + places - laid.offset[pair]
+    other &= ~index.digits[np.where(other, own, 0)] if len(index.digits) else False
+    may: NDArray[np.bool_] = np.bincount(pair, weights=other, minlength=len(n)) == 0
+    return may & (2 * laid.num_equal >= n)
 
 
 def _judge(pair: _Pair, c: Candidates, row: int, coverage: float, rule: Rule) -> Hit:
