@@ -144,16 +144,21 @@ def predict(qualitative: Path, sweep_folder: Path, allow: tuple[str, ...], as_js
 @json_option
 def gate(result: Path, against: Path | None, write: Path | None, as_json: bool) -> None:
     """Hold RESULT against a golden table; exit status 1 if a category falls short."""
-    from bench.golden import golden_from, judge
-    from bench.results import RUN, SUMMARY, RunFolder
+    from bench.finished import read_summary
+    from bench.golden import golden_from, judge, parse_golden
+    from bench.result_shape import described_config
+    from bench.results import RUN, RunFolder
 
+    if against is None and write is None:
+        raise click.UsageError("give --against, or --write to make a golden table")
     folder = RunFolder(result)
-    summary, described = folder.read_json(SUMMARY), folder.read_json(RUN)
+    summary, described = read_summary(folder), folder.read_json(RUN)
+    described_config(described, str(result / RUN))
     if write is not None:
         RunFolder(write.parent).write_json(write.name, golden_from(summary, described))
     if against is None:
         return
-    rows = judge(summary, described, json.loads(against.read_text("utf-8")))
+    rows = judge(summary, described, parse_golden(against.read_bytes(), str(against)))
     _print_rows(rows, ("category", "value", "least", "n", "n_golden", "holds"), as_json)
     short = [row["category"] for row in rows if not row["holds"]]
     if short:
@@ -205,10 +210,10 @@ def calibrate(streams: str, transport: str, seconds: float, as_json: bool) -> No
 
 
 def _reference(path: Path, out: Path) -> dict[str, float] | None:
-    from bench.golden import reference_lengths
+    from bench.golden import parse_reference, reference_lengths
     from bench.results import RUN, RunFolder
 
-    lengths = reference_lengths(json.loads(path.read_text("utf-8")), RunFolder(out).read_json(RUN))
+    lengths = reference_lengths(parse_reference(path.read_bytes(), str(path)), RunFolder(out).read_json(RUN))
     if lengths is None:
         click.echo(f"{path}: over other rows than this run, so it is not shown", err=True)
     return lengths

@@ -14,6 +14,9 @@ from bench.engines.base import Sampling
 from bench.errors import ConfigError
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""A part of the name of a file or folder that a run leaves: it cannot lead out of the folder."""
+RUN_FILES = frozenset({"run.json", "summary.json", "traces.jsonl", "workers.jsonl", "lossless.json", "server.log"})
 
 
 class Section(BaseModel):
@@ -165,14 +168,33 @@ class SweepConfig(Section):
     """The grid of a sweep: servers x data x configs x temperatures x concurrencies, each `repeats` times."""
 
     experiment: str = Field("", description="name of the experiment that the points are read as; empty: a plain sweep")
-    concurrency: tuple[Annotated[int, Field(ge=1)], ...] = (1, 8, 64)
+    concurrency: tuple[Annotated[int, Field(ge=1)], ...] = Field((1, 8, 64), min_length=1)
     config: tuple[str, ...] = Field((), description="configs of the DIST; empty: the one of [data]")
-    data: dict[str, dict[str, Any]] = Field({}, description="by name, fields of [data] that a variant replaces")
+    data: dict[FileName, dict[str, Any]] = Field({}, description="by name, fields of [data] that a variant replaces")
     temperature: tuple[Annotated[float, Field(ge=0)], ...] = Field((), description="empty: the one of [sampling]")
     servers: tuple[ServerVariant, ...] = ()
     repeats: int = Field(1, ge=1, description="times that each server is started and its points are run")
-    pages: dict[str, str] = Field({}, description="file name and path of JSON pages kept before and after each point")
+    pages: dict[FileName, str] = Field({}, description="file and path of JSON pages kept before and after each point")
     vocabulary: VocabularyConfig | None = None
+
+    @model_validator(mode="after")
+    def _each_once(self) -> SweepConfig:
+        axes: dict[str, tuple[Any, ...]] = {
+            "concurrency": self.concurrency,
+            "config": self.config,
+            "temperature": self.temperature,
+            # Folders of points: two names that differ in case only are one on some disks.
+            "servers": tuple(server.name.lower() for server in self.servers),
+            "data": tuple(name.lower() for name in self.data),
+        }
+        for axis, values in axes.items():
+            for value in values:
+                if values.count(value) > 1:
+                    raise ValueError(f"sweep.{axis} has {value!r} twice; each point is run once, repeats set aside")
+        kept = sorted(RUN_FILES & self.pages.keys())
+        if kept:
+            raise ValueError(f"sweep.pages would write over the run's own {kept[0]}; name the page otherwise")
+        return self
 
 
 class BenchConfig(Section):
@@ -206,12 +228,28 @@ def load_config(path: str | Path) -> BenchConfig:
         If there is no such file, it is not TOML, or a field is unknown, missing or out of range.
     """
     try:
-        values = tomllib.loads(Path(path).read_text("utf-8"))
+        data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the path of a TOML file") from None
+    return parse_config(parse_toml(decoded(data, str(path)), str(path)), str(path))
+
+
+def decoded(data: bytes, where: str) -> str:
+    """Return the text of a file that a person wrote: UTF-8, and a byte order mark, which editors put there, is none."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: byte {error.start}: not UTF-8; save the file as UTF-8") from None
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Return the values of a TOML text; `where` names it in errors."""
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
-    return parse_config(values, str(path))
+        raise ConfigError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply to be read") from None
 
 
 def parse_config(values: dict[str, Any], where: str) -> BenchConfig:

@@ -10,10 +10,12 @@ from bench.compare import Side
 from bench.config import BenchConfig
 from bench.counters import CounterDelta
 from bench.engines.registry import find_engine
+from bench.errors import BenchError
 from bench.figures.base import Context
 from bench.gates import shut_gates
 from bench.measured import Measured, measure
-from bench.results import RUN, SUMMARY, RunFolder, latest_attempts
+from bench.result_shape import described_config, refuse_other_shape
+from bench.results import RUN, SUMMARY, TRACES, RunFolder, latest_attempts
 from bench.self_audit import audit_client
 from bench.split import Split
 from bench.summary import choose_evidence, summarise
@@ -72,9 +74,36 @@ def _context(config: BenchConfig, counters: CounterDelta | None, energy_j: float
 
 
 def read_measured(folder: RunFolder) -> tuple[BenchConfig, list[Measured]]:
-    """Return configuration and parsed requests of a finished run, derived from its traces again."""
-    config = BenchConfig.model_validate(folder.read_json(RUN)["config"])
-    return config, measured_traces(folder, config)
+    """Return configuration and parsed requests of a finished run, derived from its traces again.
+
+    Raises
+    ------
+    BenchError
+        If it has not ended, a file of it cannot be read, or its traces are not those that its summary is of.
+    """
+    config = described_config(folder.read_json(RUN), str(folder.root / RUN))
+    summary = read_summary(folder)
+    measured = measured_traces(folder, config)
+    counted = summary["counts"]["requests"]
+    if len(measured) != counted:
+        raise BenchError(
+            f"{folder.root}: {TRACES} holds {len(measured)} requests, {SUMMARY} counts {counted}: it is being written, "
+            "or was cut or edited; wait for its run to end, or copy it again"
+        )
+    return config, measured
+
+
+def read_summary(folder: RunFolder) -> dict[str, Any]:
+    """Return the summary of a finished run.
+
+    Raises
+    ------
+    BenchError
+        If it is not there, or lacks what readers rely on.
+    """
+    summary = folder.read_json(SUMMARY)
+    refuse_other_shape(summary, str(folder.root / SUMMARY))
+    return summary
 
 
 def measured_traces(folder: RunFolder, config: BenchConfig) -> list[Measured]:
@@ -89,4 +118,4 @@ def read_side(path: Path) -> Side:
     folder = RunFolder(path)
     config, measured = read_measured(folder)
     chosen, _ = choose_evidence(measured, config.limits.min_coverage)
-    return Side(str(path), folder.read_json(RUN), folder.read_json(SUMMARY), chosen)
+    return Side(str(path), folder.read_json(RUN), read_summary(folder), chosen)

@@ -5,9 +5,62 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.errors import BenchError, UnpublishedFigure
+from pydantic import BaseModel, Field, ValidationError
+
+from bench.errors import BenchError, ConfigError, UnpublishedFigure
 
 DEFAULT_SHARE = 0.90
+
+
+class _Length(BaseModel):
+    acceptance_length: float = Field(ge=1.0, allow_inf_nan=False)
+
+
+class _Reference(BaseModel):
+    split_sha256: str
+    categories: dict[str, _Length] = Field(min_length=1)
+
+
+class _CountedLength(_Length):
+    n: int = Field(ge=1)
+
+
+class _Golden(BaseModel):
+    share: float = Field(gt=0.0, le=1.0)
+    split_sha256: str
+    sampling: dict[str, Any]
+    categories: dict[str, _CountedLength] = Field(min_length=1)
+
+
+def parse_golden(data: bytes, where: str) -> dict[str, Any]:
+    """Return the golden table in the bytes of a file; `where` names it in errors.
+
+    Raises
+    ------
+    ConfigError
+        If it is not JSON, or lacks something that a gate needs: no table passes for want of it.
+    """
+    return _parsed(_Golden, data, where)
+
+
+def parse_reference(data: bytes, where: str) -> dict[str, Any]:
+    """Return published lengths in the bytes of a file, a golden table or less; `where` names it in errors.
+
+    Raises
+    ------
+    ConfigError
+        If it is not JSON, or does not name its rows and its lengths.
+    """
+    return _parsed(_Reference, data, where)
+
+
+def _parsed(kind: type[BaseModel], data: bytes, where: str) -> dict[str, Any]:
+    try:
+        return kind.model_validate_json(data).model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "golden table"
+        raise ConfigError(f"{where}: {field}: {first['msg']}; `bench gate RESULT --write` makes one") from None
 
 
 def golden_from(summary: Mapping[str, Any], run: Mapping[str, Any], share: float = DEFAULT_SHARE) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 
 from bench.config import BenchConfig
 from bench.errors import BenchError, UnlikeRuns
-from bench.finished import measured_traces
+from bench.finished import read_measured
 from bench.lossless import Json, not_shown, overall_verdict
 from bench.lossless_greedy import Gaps, compare_greedy
 from bench.lossless_sampled import ALPHA, compare_sampled
 from bench.measured import Measured
-from bench.results import RUN, SUMMARY, RunFolder
+from bench.results import RUN, RunFolder
 
 LOSSLESS = "lossless.json"
 
@@ -129,10 +129,8 @@ def read_run(path: Path) -> ReadRun:
         If the folder holds none.
     """
     folder = RunFolder(path)
-    described = folder.read_json(RUN)
-    folder.read_json(SUMMARY)  # written when a run ends; a part of one is no verdict
-    config = BenchConfig.model_validate(described["config"])
-    return ReadRun(folder, described, config, measured_traces(folder, config))
+    config, measured = read_measured(folder)  # refuses one that has not ended: a part of a run is no verdict
+    return ReadRun(folder, folder.read_json(RUN), config, measured)
 
 
 def _at(values: Any, path: str) -> Any:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.config import BenchConfig, VocabularyConfig
+from bench.config import VocabularyConfig
 from bench.errors import BenchError, ConfigError
 from bench.experiments.vocabulary import counted, pruned, top_tokens
-from bench.finished import measured_traces
-from bench.results import RUN, RunFolder
+from bench.finished import read_measured
+from bench.results import RunFolder
 from bench.summary import choose_evidence
 
 VOCABULARY = "vocabulary.json"
@@ -38,9 +38,9 @@ def write_pruned(run: Path, vocabulary: VocabularyConfig) -> list[dict[str, Any]
         If the counts cannot be read, or the run tells no token ids.
     """
     folder = RunFolder(run)
-    config = BenchConfig.model_validate(folder.read_json(RUN)["config"])
+    config, measured = read_measured(folder)
     counts = training_counts(vocabulary, config.engine.tokenizer)
-    requests, _ = choose_evidence(measured_traces(folder, config), config.limits.min_coverage)
+    requests, _ = choose_evidence(measured, config.limits.min_coverage)
     if not any(m.answer.token_ids for m in requests):
         raise BenchError(f"{run}: the engine sent no token ids, so none can be held against a vocabulary")
     rows = [
@@ -67,23 +67,34 @@ def training_counts(vocabulary: VocabularyConfig, tokenizer: str) -> dict[int, i
     BenchError
         If a file is not there or holds something else.
     """
+    source = vocabulary.counts or vocabulary.corpus
     if vocabulary.counts:
-        return _read_counts(Path(vocabulary.counts))
-    if vocabulary.corpus.endswith(".npy"):
-        return counted(_load(Path(vocabulary.corpus)).ravel().tolist())
-    return _counted_text(vocabulary.corpus, tokenizer)
+        counts = _read_counts(Path(source))
+    elif source.endswith(".npy"):
+        counts = counted(_load(Path(source)).ravel().tolist())
+    else:
+        counts = _counted_text(source, tokenizer)
+    wrong = next(((token, count) for token, count in counts.items() if token < 0 or count < 0), None)
+    if wrong is not None:
+        raise ConfigError(f"{source}: token {wrong[0]} with count {wrong[1]}; ids and counts are 0 or more")
+    if not any(counts.values()):
+        raise ConfigError(f"{source}: counts no token, so no vocabulary can be made of it")
+    return counts
 
 
 def _read_counts(path: Path) -> dict[int, int]:
     if path.suffix == ".npy":
-        return {token: int(count) for token, count in enumerate(_load(path))}
+        values = _load(path)
+        if values.ndim != 1:
+            raise ConfigError(f"{path}: has shape {values.shape}; counts by id are one row")
+        return dict(enumerate(values.tolist()))
     try:
-        values = json.loads(path.read_text("utf-8"))
-        pairs = values.items() if isinstance(values, Mapping) else enumerate(values)
+        table = json.loads(path.read_text("utf-8"))
+        pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
         return {int(token): int(count) for token, count in pairs}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; vocabulary.counts must name JSON or .npy") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"{path}: not a table of id to count: {error}") from None
 
 

@@ -109,11 +109,13 @@ class RunFolder:
         """
         path = self.root / name
         try:
-            value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            value = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             raise BenchError(f"{path}: not there; is {self.root} the folder of a finished run?") from None
-        except ValueError as error:
-            raise BenchError(f"{path}: not JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise BenchError(f"{path}: not JSON: {error}; it was cut or edited: copy it again, or run anew") from None
+        if not isinstance(value, dict):
+            raise BenchError(f"{path}: holds no table, but {value!r:.40}; copy it again, or run anew")
         return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench.config import BenchConfig, VocabularyConfig, parse_config
+from bench.config import BenchConfig, VocabularyConfig, decoded, parse_config, parse_toml
 from bench.errors import ConfigError
 from bench.recipe import find_recipe, recipe_engine
 
@@ -37,10 +36,11 @@ def sweep_text(name_or_path: str) -> str:
     if name_or_path in experiment_names():
         return (resources.files("bench") / "experiments" / f"{name_or_path}.toml").read_text("utf-8")
     try:
-        return Path(name_or_path).read_text("utf-8")
+        data = Path(name_or_path).read_bytes()
     except OSError as error:
         known = ", ".join(experiment_names())
         raise ConfigError(f"{name_or_path}: {error.strerror}; give a TOML file, or one of {known}") from None
+    return decoded(data, name_or_path)
 
 
 def load_sweep(
@@ -69,15 +69,11 @@ def load_sweep(
     ConfigError
         If the file is not there, not TOML, or a field of it is wrong.
     """
-    try:
-        values = tomllib.loads(sweep_text(name_or_path))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name_or_path}: not TOML: {error}") from None
+    values = parse_toml(sweep_text(name_or_path), name_or_path)
+    _refuse_other_kinds(values, name_or_path)
     if data:
         values["data"] = values.get("data", {}) | _data_from(data, values)
-    sweep = values.get("sweep")
-    if not isinstance(sweep, dict):
-        raise ConfigError(f"{name_or_path}: has no table [sweep]")
+    sweep = values["sweep"]
     if configs:
         sweep["config"] = list(configs)
     if recipes:
@@ -85,6 +81,21 @@ def load_sweep(
     if "engine" not in values:
         values["engine"] = _first_engine(sweep.get("servers", ()), name_or_path)
     return parse_config(values, name_or_path)
+
+
+def _refuse_other_kinds(values: Mapping[str, Any], where: str) -> None:
+    """Refuse what the options of a command line cannot be laid over; the rest is checked with the whole file."""
+    sweep = values.get("sweep")
+    if not isinstance(sweep, dict):
+        raise ConfigError(f"{where}: has no table [sweep]")
+    if not isinstance(values.get("data", {}), dict):
+        raise ConfigError(f"{where}: data must be a table")
+    servers = sweep.get("servers", [])
+    if not isinstance(servers, list) or not all(isinstance(server, dict) for server in servers):
+        raise ConfigError(f"{where}: sweep.servers must be a list of tables, [[sweep.servers]]")
+    for server in servers:
+        if not isinstance(server.get("recipe", ""), str) or not isinstance(server.get("paths", {}), dict):
+            raise ConfigError(f"{where}: sweep.servers: recipe must be a name, and paths a table")
 
 
 def parse_vocabulary(counts: str, corpus: str, top_k: str) -> VocabularyConfig:
@@ -117,8 +128,8 @@ def _server(recipe: str, paths: Mapping[str, str]) -> dict[str, Any]:
     name, given, length = recipe.partition("=")
     server: dict[str, Any] = {"name": f"{name}-k{length}" if given else name, "recipe": name, "paths": dict(paths)}
     if given:
-        if not length.isdigit():
-            raise ConfigError(f"--recipe {recipe}: the draft length after = must be a number")
+        if not (length.isascii() and length.isdecimal() and int(length)):
+            raise ConfigError(f"--recipe {recipe}: the draft length after = must be a number >= 1")
         server["draft_length"] = int(length)
     return server
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from bench.compare import Side
 from bench.errors import BenchError, ConfigError
-from bench.finished import read_measured
+from bench.finished import read_measured, read_summary
 from bench.measured import Measured
 from bench.recipe import Recipe, find_recipe
 from bench.report.comparisons import Comparison, compare_runs
+from bench.result_shape import described_config
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
 from bench.sweep_points import TOY_NOTE
@@ -214,9 +215,8 @@ def read_results(paths: Sequence[Path]) -> Results:
 
 def _read_run(path: Path, sweep: str = "", place: Mapping[str, Any] | None = None) -> Run:
     folder = RunFolder(path)
-    described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
-    if not {"config", "split", "host"} <= described.keys() or not {"published", "overall"} <= summary.keys():
-        raise BenchError(f"{path}: run.json and summary.json are not those of a run of ours; give a run's folder")
+    described, summary = folder.read_json(RUN), read_summary(folder)
+    described_config(described, str(path / RUN))
     config = described["config"]
     return Run(
         path,
