@@ -23,7 +23,7 @@ setup: $(VENV)/.ready ## Make .venv with everything that tests need.
 demo: setup ## Build the samples' splits, show their diversity, measure the toy pair on them.
 	$(BIN)/speedbench build demo --samples --out $(DEMO)
 	$(BIN)/speedbench diversity $(DEMO)/full --plot $(DEMO)/diversity.png
-	$(BIN)/speedbench bench demo --dist $(DEMO)/full --out $(DEMO)/bench
+	$(BIN)/speedbench bench demo --out $(DEMO)/bench
 	@echo
 	@echo "The rows:     $(DEMO)/full/data/qualitative.parquet   (dist/ is what would be published)"
 	@echo "What was left out, and why:  $(DEMO)/ledger.parquet"
