@@ -129,6 +129,8 @@ def _speed_up(first: Sequence[Measured], second: Sequence[Measured]) -> dict[str
     # Of seconds a token, the baseline's over the run's: an answer that came in a read or two has hardly any time
     # between its tokens, and its tokens a second would outweigh all others.
     user = _paired(_token_seconds(second), _token_seconds(first))
+    if user is not None:
+        del user["difference"]  # of seconds a token, which is no figure of user_tps
     whole = [OutputThroughput().value(requests, Context()) for requests in (first, second)]
     analytic = analytic_speed_up(first, second)
     measured = user["ratio"]["value"] if user else None

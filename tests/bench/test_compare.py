@@ -28,6 +28,9 @@ def test_the_speed_up_is_the_baselines_time_a_token_over_the_runs():
     plain = [answered("a", 10, 110, 11), answered("b", 10, 310, 11)]  # 10 and 30 ms a token
     draft = [answered("a", 10, 60, 11), answered("b", 10, 310, 11)]  # 5 and 30 ms
     assert ratio(plain, draft) == pytest.approx((10 + 30) / (5 + 30))
+    speed_up = compare(side("plain", plain), side("draft", draft))["speed_up"]
+    assert "difference" not in speed_up["user_tps"], "it would be one of seconds a token"
+    assert speed_up["e2e_s"]["difference"]["value"] == pytest.approx(-0.025)
 
 
 def test_an_answer_whose_tokens_came_in_one_burst_does_not_outweigh_the_others():
