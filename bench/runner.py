@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.answer import Answer
-from bench.client.drive import Bounds, Driver, Task
+from bench.client.drive import INTERRUPTED, Bounds, Driver, Task
 from bench.client.messages import WorkerPlan
 from bench.client.pool import WorkerPool, spread
 from bench.config import BenchConfig
@@ -188,7 +188,8 @@ def _warm_up(session: Session) -> None:
 
     driver = _drive(session, tasks, record, lambda *_: None, closed=min(count, 4))
     if driver.stopped:
-        session.stopped = f"warm-up: {driver.stopped}"
+        # Ctrl-C is the same wherever it comes: a sweep ends with it.
+        session.stopped = INTERRUPTED if driver.stopped == INTERRUPTED else f"warm-up: {driver.stopped}"
     session.stagger_s = min(float(np.mean(times)), MAX_STAGGER_S) if times else 0.0
 
 

@@ -101,6 +101,7 @@ def running_server(serve: ServeConfig | None, base: str, log: Path) -> Generator
     if serve is None:
         yield
         return
+    _refuse_taken(base)
     with log.open("ab") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "bench.guard", *serve.command],
@@ -114,6 +115,14 @@ def running_server(serve: ServeConfig | None, base: str, log: Path) -> Generator
             yield
         finally:
             _stop(process, serve.shutdown_s)
+
+
+def _refuse_taken(base: str) -> None:
+    """Refuse a port on which something listens: it would answer in the place of the server that is started."""
+    parts = urlsplit(base)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    with suppress(OSError), socket.create_connection((parts.hostname or "", port), timeout=1.0):
+        raise EngineError(f"{base}: something listens there already; end it, or give the server another port")
 
 
 def _await_health(process: subprocess.Popen[bytes], serve: ServeConfig, url: str, log: Path) -> None:

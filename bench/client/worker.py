@@ -74,7 +74,12 @@ class _Worker:
             self._outbox.put(Ready(self._plan.index))
             report = await self._measured()
         except OSError as error:
-            report = WorkerReport(self._plan.index, 0.0, 0.0, error=f"cannot connect: {error}")
+            report = WorkerReport(
+                self._plan.index,
+                0.0,
+                0.0,
+                error=f"{self._plan.target.url}: cannot connect: {error}; is the server running? resume once it is",
+            )
         finally:
             await self._transport.close()
             self._outbox.put(report)

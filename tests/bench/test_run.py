@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+from bench import runner
 from bench.acceptance import pooled
+from bench.client.drive import INTERRUPTED, Driver
 from bench.engines.registry import ENGINES
 from bench.errors import BenchError
 from bench.finished import read_measured
@@ -317,6 +319,19 @@ def test_an_interrupt_stops_cleanly_with_what_there_is(served, process, rows, to
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     assert 6 <= summary["overall"]["counts"]["requests"] < 45
     assert not summary["published"]
+
+
+def test_an_interrupt_in_the_warm_up_is_told_as_one(served, configured, process, tmp_path, monkeypatch):
+    class Interrupted(Driver):
+        def closed(self, slots: int) -> None:
+            self.stopped = INTERRUPTED
+
+    monkeypatch.setattr(runner, "Driver", Interrupted)
+    with served(Simulation("vllm", process)) as simulator:
+        config = configured(simulator.url, "vllm", load={"warmup_requests": 2})
+        summary = runner.run(config, tmp_path / "run", lambda *_: None)
+    # The very words by which a sweep and the demo know that they are to end too.
+    assert {"name": "stopped", "detail": INTERRUPTED} in summary["gates"]
 
 
 def test_reasoning_and_answer_have_acceptance_lengths_of_their_own(served, configured, process, tmp_path):

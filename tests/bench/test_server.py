@@ -1,5 +1,6 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,8 +26,6 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -79,6 +78,32 @@ def test_a_runner_that_is_ended_leaves_no_orphan(end, tmp_path):
         os.killpg(runner.pid, signal.SIGTERM if end.startswith("term") else signal.SIGHUP)
     runner.communicate()
     assert gone(started)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+def test_a_guard_that_is_killed_takes_the_server_with_it(tmp_path):
+    pids = tmp_path / "pids"
+    command = [sys.executable, "-c", SERVE, str(free_port()), str(pids)]
+    guard = subprocess.Popen([sys.executable, "-m", "bench.guard", *command], stdin=subprocess.PIPE)
+    while not (pids.exists() and len(pids.read_text().split()) == 2):
+        assert guard.poll() is None
+    server, child = map(int, pids.read_text().split())
+    guard.kill()
+    guard.communicate()
+    try:
+        assert gone([server])
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_port_on_which_another_server_answers_is_refused(tmp_path):
+    serve = ServeConfig(command=(sys.executable, "-c", "print('started')"))
+    log = tmp_path / "server.log"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        url = f"http://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(EngineError, match=f"{url}: something listens there"), running_server(serve, url, log):
+            raise AssertionError("the other server was taken for ours")
+    assert not log.exists()
 
 
 def test_a_server_that_fails_shows_the_tail_of_its_log(tmp_path):
