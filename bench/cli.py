@@ -19,8 +19,11 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-EXTRA = frozenset({"aiohttp", "httptools", "orjson", "prometheus_client", "scipy", "tokenizers", "uvloop"})
-"""Packages of the extra [bench]."""
+EXTRAS = {
+    **dict.fromkeys(("aiohttp", "httptools", "orjson", "prometheus_client", "scipy", "tokenizers", "uvloop"), "bench"),
+    **dict.fromkeys(("gguf", "xllamacpp"), "llamacpp"),
+}
+"""The extra that brings each package."""
 
 
 # name: (module, the line that `bench --help` prints). Commands in files of their own, imported when they are called.
@@ -60,9 +63,9 @@ class BenchGroup(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            if error.name not in EXTRA:
+            if error.name not in EXTRAS:
                 raise
-            raise BenchError(f"{error.name} is not installed; install speedbench[bench]") from None
+            raise BenchError(f"{error.name} is not installed; install speedbench[{EXTRAS[error.name]}]") from None
 
 
 @click.group(cls=BenchGroup, context_settings={"help_option_names": ["-h", "--help"]})
