@@ -51,6 +51,18 @@ def arrow_strings(texts: Sequence[str], kind: pa.DataType | None = None) -> pa.A
     return pa.Array.from_buffers(pa.string() if small else pa.large_string(), len(parts), buffers)
 
 
+def one_string(raw: bytes | bytearray | memoryview) -> pa.Array:
+    """Return UTF-8 bytes as a `large_string` array of one entry over the same memory."""
+    offsets = pa.py_buffer(np.array([0, len(raw)], np.int64))
+    return pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(raw)])
+
+
+def text_bytes(texts: pa.Array, i: int) -> memoryview:
+    """Return the UTF-8 bytes of one string of an Arrow array, over the same memory."""
+    begin, end = text_offsets(texts)[i : i + 2].tolist()
+    return memoryview(texts.buffers()[2] or b"")[begin:end]
+
+
 def equals(column: pa.ChunkedArray, value: str) -> pa.ChunkedArray:
     """Tell of each string of a column whether it is a value."""
     return pc.equal(column, arrow_strings([value], column.type)[0])

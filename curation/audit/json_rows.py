@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from curation.audit.long_rows import LONG_LINE, load_long_row
 from curation.audit.plan import CorpusFile, Unit, open_binary
 from curation.audit.row_counts import RowCounts
 
@@ -45,7 +46,7 @@ def json_rows(file: CorpusFile, unit: Unit, counts: RowCounts) -> Iterator[tuple
                 counts.skip("blank line", counts.rows)
                 continue
             try:
-                value = loads(line)
+                value = loads(line) if len(line) < LONG_LINE else load_long_row(line, loads)
             except ValueError:
                 counts.skip("not JSON", counts.rows)
                 continue

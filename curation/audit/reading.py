@@ -11,11 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from curation.audit.arrow import arrow_strings
+from curation.audit.arrow import arrow_strings, one_string
 from curation.audit.json_rows import json_rows, open_stream
+from curation.audit.long_rows import LongText
 from curation.audit.plan import CorpusFile, Unit, open_binary
 from curation.audit.row_counts import RowCounts
-from curation.audit.text_fields import id_column, join_parts, parquet_columns, row_id, row_parts, user_turns
+from curation.audit.text_fields import (
+    Part,
+    id_column,
+    join_long_parts,
+    join_parts,
+    parquet_columns,
+    row_id,
+    row_parts,
+    user_turns,
+)
 
 BATCH_BYTES = 8 << 20
 _BLOCK = 1 << 20
@@ -61,8 +71,7 @@ def _read_text(file: CorpusFile, counts: RowCounts) -> Iterator[Documents]:
     with open_stream(file) as stream:
         raw = stream.read()
     counts.rows += 1
-    text = _decoded(raw, 1, counts)
-    yield Documents(arrow_strings([text]), np.array([1]), [])
+    yield Documents(_valid(one_string(raw), np.array([1]), counts), np.array([1]), [])
 
 
 def _decoded(raw: bytes, row: int, counts: RowCounts) -> str:
@@ -84,6 +93,12 @@ def _batches(rows: Iterable[tuple[int, Any]], paths: Sequence[str], counts: RowC
         if not parts:
             counts.skip("no text", number)
             continue
+        if any(isinstance(text, LongText) for text, _ in parts):
+            documents = _long_document(parts, number, row_id(row), counts)
+            del row, parts  # for what is scanned next may need most of the memory
+            yield documents
+            del documents
+            continue
         text = join_parts(parts)
         if spans := user_turns(parts):
             turns[len(texts)] = spans
@@ -97,6 +112,15 @@ def _batches(rows: Iterable[tuple[int, Any]], paths: Sequence[str], counts: RowC
             texts, numbers, ids, turns, held = [], [], [], {}, 0
     if texts:
         yield _documents(texts, numbers, ids, turns, counts)
+
+
+def _long_document(parts: Sequence[Part], number: int, name: str, counts: RowCounts) -> Documents:
+    text = join_long_parts(parts)
+    turns = user_turns(parts)
+    if text.is_repaired:
+        counts.repair("lone surrogate", number)
+        turns = []  # their places have moved
+    return Documents(one_string(text.raw), np.array([number]), [name], {0: turns} if turns else {})
 
 
 def _documents(

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.audit.arrow import arrow_table, text_offsets
+from curation.audit.arrow import arrow_table, text_bytes, text_offsets
 from curation.audit.errors import AuditError
 from curation.audit.index import open_index
+from curation.audit.long_rows import LongText
 from curation.audit.plan import CorpusFile, Plan, Unit
 from curation.audit.reading import Documents, read_documents
 from curation.audit.row_counts import RowCounts
@@ -49,6 +50,7 @@ UNIT_SCHEMA = pa.schema(
 )
 """The hits of one unit; `row` counts from 1 within it."""
 
+_SHORT_TEXT = 1 << 20
 _AROUND = 80
 _MATCH = 320
 
@@ -211,10 +213,11 @@ def _text_bytes(documents: Documents) -> int:
 
 
 def _hit_rows(documents: Documents, hits: Iterable[Hit]) -> Iterator[dict[str, Any]]:
-    text, held = "", -1
+    text: str | LongText = ""
+    held = -1
     for hit in hits:
         if hit.document != held:
-            text, held = documents.texts[hit.document].as_py(), hit.document
+            text, held = _text_of(documents.texts, hit.document), hit.document
         snippet, begin, end = snippet_of(text, hit.begin, hit.end)
         yield {
             "row": int(documents.rows[hit.document]),
@@ -231,7 +234,12 @@ def _hit_rows(documents: Documents, hits: Iterable[Hit]) -> Iterator[dict[str, A
         }
 
 
-def snippet_of(text: str, begin: int, end: int) -> tuple[str, int, int]:
+def _text_of(texts: pa.Array, i: int) -> str | LongText:
+    raw = text_bytes(texts, i)
+    return LongText(raw) if len(raw) > _SHORT_TEXT else str(raw, "utf-8")
+
+
+def snippet_of(text: str | LongText, begin: int, end: int) -> tuple[str, int, int]:
     """Return a short stretch around a span, and where the span is in it; a long span is cut in its middle."""
     before, match, after = text[max(0, begin - _AROUND) : begin], text[begin:end], text[end : end + _AROUND]
     if len(match) > _MATCH:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.audit.long_rows import LongText, encode_text
+
 TEXT_NAMES = ("text", "content", "messages", "conversations", "conversation")
 """Columns that hold the whole document of a row, in the order in which they are looked for."""
 
@@ -21,12 +23,13 @@ USERS = ("user", "human")
 """Where a chat message says who speaks, and what the person is called there."""
 
 _JOINT = "\n\n"
-Part = tuple[str, bool]
+Text = str | LongText
+Part = tuple[Text, bool]
 """A text of a row, and whether it is a user turn of a chat."""
 
 
-def row_text(row: Any, paths: Sequence[str]) -> str | None:
-    """Return the text of a JSON row, or None if it has none.
+def row_parts(row: Any, paths: Sequence[str]) -> list[Part]:
+    """Return the texts of a JSON row, whose joint is its document; empty if there are none.
 
     Parameters
     ----------
@@ -36,13 +39,7 @@ def row_text(row: Any, paths: Sequence[str]) -> str | None:
         Dotted paths; lists on the way are walked through. Empty: the first of `TEXT_NAMES` that holds text, and if
         there is none, every string of the row's own columns, so that no column goes unread.
     """
-    parts = row_parts(row, paths)
-    return join_parts(parts) if parts else None
-
-
-def row_parts(row: Any, paths: Sequence[str]) -> list[Part]:
-    """Return the texts that `row_text` joins; empty if there are none."""
-    if isinstance(row, str):
+    if isinstance(row, Text):
         return [(row, False)]
     if not isinstance(row, dict):
         return []
@@ -50,7 +47,7 @@ def row_parts(row: Any, paths: Sequence[str]) -> list[Part]:
         return [part for path in paths for part in _walk(row, path.split("."))]
     for name in TEXT_NAMES:
         value = row.get(name)
-        if isinstance(value, str):
+        if isinstance(value, Text):
             return [(value, False)]
         parts = list(_strings(value))
         if parts:
@@ -59,8 +56,16 @@ def row_parts(row: Any, paths: Sequence[str]) -> list[Part]:
 
 
 def join_parts(parts: Sequence[Part]) -> str:
-    """Return the document that texts make."""
-    return parts[0][0] if len(parts) == 1 else _JOINT.join([text for text, _ in parts])
+    """Return the document that texts make, none of them a `LongText`."""
+    return str(parts[0][0]) if len(parts) == 1 else _JOINT.join([str(text) for text, _ in parts])
+
+
+def join_long_parts(parts: Sequence[Part]) -> LongText:
+    """Return the document that texts make, some of them a `LongText`."""
+    texts = [text if isinstance(text, LongText) else LongText(*encode_text(text)) for text, _ in parts]
+    if len(texts) == 1:
+        return texts[0]
+    return LongText(_JOINT.encode().join([text.raw for text in texts]), any(text.is_repaired for text in texts))
 
 
 def user_turns(parts: Sequence[Part]) -> list[tuple[int, int]]:
@@ -77,7 +82,7 @@ def row_id(row: Any) -> str:
     """Return the id that a JSON row carries, or ""."""
     if isinstance(row, dict):
         for name in ID_NAMES:
-            if isinstance(row.get(name), (str, int)):
+            if isinstance(row.get(name), Text | int):
                 return str(row[name])
     return ""
 
@@ -94,7 +99,7 @@ def _walk(value: Any, path: Sequence[str], is_user: bool = False) -> Iterator[Pa
 
 def _strings(value: Any, is_user: bool = False) -> Iterator[Part]:
     """All texts of a value: strings, lists of them, chat messages, parts of a message."""
-    if isinstance(value, str):
+    if isinstance(value, Text):
         yield value, is_user
     elif isinstance(value, list):
         for item in value:
@@ -111,7 +116,7 @@ def _is_user(message: dict[str, Any]) -> bool:
 
 
 def parquet_columns(schema: pa.Schema, paths: Sequence[str]) -> list[str]:
-    """Return the top columns of a parquet file that hold its text, by the rules of `row_text`; empty if none does."""
+    """Return the top columns of a parquet file that hold its text, by the rules of `row_parts`; empty if none does."""
     if paths:
         heads = [path.split(".")[0] for path in paths]
         return list(dict.fromkeys(head for head in heads if head in schema.names))
