@@ -68,6 +68,11 @@ def number(value: float | str | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}" if abs(value) >= 100 else f"{value:.3f}"
 
 
+def milliseconds(seconds: float | None) -> float | None:
+    """Return seconds in ms; None for None."""
+    return None if seconds is None else seconds * 1e3
+
+
 def bounds(interval: Mapping[str, Any]) -> str:
     """Return the bounds of an interval that has them, never broken over two lines."""
     return f"[{number(interval['low'])},\u00a0{number(interval['high'])}]"

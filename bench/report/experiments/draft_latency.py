@@ -23,7 +23,7 @@ from bench.report.experiments.parts import (
 )
 from bench.report.experiments.parts import shown as shown_points
 from bench.report.results import Results, Run, Sweep, all_marks
-from bench.report.words import small_print
+from bench.report.words import milliseconds, small_print
 from cards.page import Section, Table, clipped, render_table
 
 _HEAD = (
@@ -125,8 +125,11 @@ def _cells(server: str, latencies: Sequence[DraftLatency], runs: Sequence[Run]) 
 def _times(found: DraftLatency) -> list[Any]:
     share = None if found.draft_share is None else f"{found.draft_share:.0%}"
     evidence = found.evidence if found.draft_s is not None else f"{found.evidence}: no growth with k"
-    return [_ms(found.draft_s), _ms(found.verify_s), share, evidence, found.steps, _ms(found.residual_s)]
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3
+    return [
+        milliseconds(found.draft_s),
+        milliseconds(found.verify_s),
+        share,
+        evidence,
+        found.steps,
+        milliseconds(found.residual_s),
+    ]

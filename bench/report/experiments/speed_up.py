@@ -10,7 +10,7 @@ from bench.experiments.tasks import tasks_of
 from bench.report.comparisons import Comparison
 from bench.report.experiments.parts import TASK_WORDS, of_experiment, server_of, told
 from bench.report.results import Results, Run, Sweep
-from bench.report.words import listed, paragraph, small_print, times
+from bench.report.words import listed, milliseconds, paragraph, small_print, times
 from cards.page import Section, Table, clipped, render_table
 
 _HEAD = (
@@ -64,8 +64,8 @@ def _rows(c: Comparison) -> list[list[Any]]:
             clipped(server_of(c.run), 60),
             c.run.place["concurrency"],
             told(tasks[tier].acceptance_length),
-            _ms(t_ar.get(tier)),
-            _ms(t_sd.get(tier)),
+            milliseconds(t_ar.get(tier)),
+            milliseconds(t_sd.get(tier)),
             times(line["user_tps"]["ratio"]) if line["user_tps"] else None,
             _times(line["analytic"]),
             None if line["analytic_gap"] is None else f"{line['analytic_gap']:+.0%}",
@@ -78,10 +78,6 @@ def _rows(c: Comparison) -> list[list[Any]]:
 
 def _means(run: Run) -> dict[str, float]:
     return {task: float(gaps.mean()) for task, gaps in step_latencies(run.requests).items() if len(gaps)}
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3
 
 
 def _times(ratio: float | None) -> str | None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from bench.report.results import Results, Run
 from bench.report.sections.headline import verdict
-from bench.report.words import folded, listed
+from bench.report.words import folded, listed, milliseconds
 from bench.self_audit import (
     LOOP_TIMER_S,
     MAX_DISPATCH_S,
@@ -162,8 +162,8 @@ def _audit_row(run: Run) -> list[Any]:
     return [
         clipped(run.title, 80),
         client["valid"],
-        _ms(client["dispatch_lag_p99_s"]),
-        _ms(client["loop_lag_p99_s"]),
+        milliseconds(client["dispatch_lag_p99_s"]),
+        milliseconds(client["loop_lag_p99_s"]),
         None if client["merged_share"] is None else f"{client['merged_share']:.2%}",
         client["cpu_us_per_chunk"],
         max(shares) if shares else None,
@@ -171,7 +171,3 @@ def _audit_row(run: Run) -> list[Any]:
         client["counted"],
         clipped("; ".join(client["reasons"]), 300),
     ]
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3
