@@ -20,9 +20,9 @@ RUN_FILES = frozenset({"run.json", "summary.json", "traces.jsonl", "workers.json
 
 
 class Section(BaseModel):
-    """A frozen table; an unknown key is an error."""
+    """A frozen table; an unknown key is an error, and so is a number that is none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ServeConfig(Section):
@@ -66,7 +66,7 @@ class DataConfig(Section):
 
     format: Literal["dist", "spec_bench", "mt_bench", "jsonl", "random"] = "dist"
     path: str = Field("", description="DIST, or the file of another format")
-    config: str = Field("qualitative", description="config of a DIST")
+    config: FileName = Field("qualitative", description="config of a DIST")
     limit: int | None = Field(None, ge=1, description="first rows of each category")
     categories: tuple[str, ...] = Field((), description="categories, or tiers, that are sent; empty: all")
     allow_partial: bool = Field(False, description="leave placeholder rows out and say how many")
@@ -169,7 +169,7 @@ class SweepConfig(Section):
 
     experiment: str = Field("", description="name of the experiment that the points are read as; empty: a plain sweep")
     concurrency: tuple[Annotated[int, Field(ge=1)], ...] = Field((1, 8, 64), min_length=1)
-    config: tuple[str, ...] = Field((), description="configs of the DIST; empty: the one of [data]")
+    config: tuple[FileName, ...] = Field((), description="configs of the DIST; empty: the one of [data]")
     data: dict[FileName, dict[str, Any]] = Field({}, description="by name, fields of [data] that a variant replaces")
     temperature: tuple[Annotated[float, Field(ge=0)], ...] = Field((), description="empty: the one of [sampling]")
     servers: tuple[ServerVariant, ...] = ()

@@ -74,6 +74,9 @@ def load_sweep(
     if data:
         values["data"] = values.get("data", {}) | _data_from(data, values)
     sweep = values["sweep"]
+    if sweep.get("experiment", "") not in ("", *experiment_names()):
+        known = ", ".join(experiment_names())
+        raise ConfigError(f"{name_or_path}: sweep.experiment: {sweep['experiment']!r} is none of {known}")
     if configs:
         sweep["config"] = list(configs)
     if recipes:

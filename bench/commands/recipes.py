@@ -20,7 +20,7 @@ path_option = click.option(
 _RUN_OPTIONS = (
     click.option("--dist", default="", help="Rows to send; default: those of the system's paper, for you to name."),
     click.option("--config", "rows_config", default="qualitative", show_default=True, help="Config of the DIST."),
-    click.option("--port", default=8000, show_default=True, help="Port of the server."),
+    click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port of the server."),
     click.option("--draft-length", type=click.IntRange(min=1), help="Instead of the recipe's own."),
     click.option("--engine-version", default="", help="An older engine, whose flags have other names."),
 )

@@ -182,6 +182,8 @@ def test_a_configuration_that_is_not_text_is_named(tmp_path, data):
         ({"temperature": [0, 0.0]}, "sweep.temperature has 0.0 twice"),
         ({"config": ["a", "a"]}, "sweep.config has 'a' twice"),
         ({"servers": [{"name": "a"}, {"name": "A"}]}, "sweep.servers has 'a' twice"),
+        ({"config": ["../../x"]}, "sweep.config"),
+        ({"temperature": [float("inf")]}, "sweep.temperature"),
         ({"data": {"../x": {}}}, "sweep.data"),
         ({"pages": {"../../x.json": "/x"}}, "sweep.pages"),
         ({"pages": {"run.json": "/x"}}, "run.json"),
@@ -198,6 +200,7 @@ def test_a_grid_without_points_or_with_two_in_one_folder_is_refused(sweep, named
     [
         ("sweep = 3", "[sweep]"),
         ("data = 3\n[sweep]", "data must be a table"),
+        ("[sweep]\nexperiment = 'temprature'", "'temprature' is none of"),
         ("[sweep]\nservers = 5", "sweep.servers"),
         ("[sweep]\nservers = ['x']", "sweep.servers"),
         ("[sweep]\nservers = {a = 1}", "sweep.servers"),
