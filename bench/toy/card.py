@@ -45,7 +45,7 @@ class Made:
 
 
 def render_card(models: Sequence[ModelFacts], corpus: CorpusFacts, made: Made) -> str:
-    """Return MODELTEMPLATE.md."""
+    """Return the text of MODEL_CARD.md."""
     c, n = corpus.characters, corpus.chats
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     return TEMPLATE.format(
