@@ -169,6 +169,8 @@ class UnitRunner:
 
     def __init__(self, job: Job, scanner: Scanner | None = None) -> None:
         pa.set_cpu_count(1)
+        # Arrow's own pool gives a batch back to the system, and the next one's pages must be made anew.
+        pa.set_memory_pool(pa.system_memory_pool())
         self._job = job
         if scanner is None:
             index, _ = open_index(Path(job.index_folder))

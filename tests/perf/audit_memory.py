@@ -53,7 +53,13 @@ def main() -> None:
 
 
 def _write_benchmark(folder: Path) -> None:
-    row = {"question_id": "q0", "category": "qa", "sub_category": "", "turns": [FOUND], "source": "made"}
+    row: dict[str, object] = {
+        "question_id": "q0",
+        "category": "qa",
+        "sub_category": "",
+        "turns": [FOUND],
+        "source": "made",
+    }
     row |= {"src_id": "s0", "difficulty": "", "multiturn": False}
     (folder / "data").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist([row]), folder / "data" / "qualitative.parquet")
