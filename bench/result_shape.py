@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -105,6 +106,10 @@ class _Evidence(_Shape):
     without_counters: int
 
 
+class _Counters(_Shape):
+    draft_share: float | None = None
+
+
 class _Client(_Shape):
     valid: bool
     dispatch_lag_p50_s: float | None
@@ -131,7 +136,7 @@ class _Summary(_Shape):
     rows: _Rows
     shortfall: dict[str, tuple[int, int]]
     evidence: _Evidence
-    server_counters: dict[str, Any] | None
+    server_counters: _Counters | None
     client: _Client
     counts: _Counts
     overall: _Overall
@@ -174,6 +179,92 @@ class _Described(_Shape):
     split: _Split
     host: _Host
     probe: _Probe
+
+
+class _Place(_Shape):
+    point: str
+    server: str
+    data: str
+    config: str
+    temperature: float
+    concurrency: int
+    draft_length: int | None
+    repeat: int
+
+
+class _Sweep(_Shape):
+    experiment: str = ""
+    points: list[_Place] = []
+    skipped: dict[str, str] = {}
+
+
+class _PrunedRow(_Shape):
+    category: str
+    top_k: int
+    tokens: int
+    outside: Interval
+    acceptance_length: float | None
+    pruned_length: float | None
+    cost: float | None
+
+
+class _Pruned(_Shape):
+    source: str
+    tokens: int
+    known: int
+    rows: list[_PrunedRow]
+
+
+class _Kind(_Shape):
+    kind: str
+    answers: int
+    acceptance_length: float | None
+    evidence: list[str]
+
+
+class _Judged(_Shape):
+    question_id: str
+    kind: str
+    evidence: str
+    text: str
+
+
+class _Answers(_Shape):
+    synthetic: bool
+    kinds: list[_Kind]
+    answers: list[_Judged]
+
+
+class _Routed(_Shape):
+    layers: list[list[int]] | None = None
+    prefill_layers: list[list[int]] | None = None
+
+
+class _Experts(_Shape):
+    before: _Routed | None = None
+    after: _Routed | None = None
+
+
+_OTHERS: dict[str, type[_Shape]] = {
+    "sweep.json": _Sweep,
+    "vocabulary.json": _Pruned,
+    "answers.json": _Answers,
+    "experts.json": _Experts,
+}
+
+
+def refuse_other_file(values: Mapping[str, Any], path: Path) -> None:
+    """Refuse a file of `_OTHERS` that lacks what its readers rely on; a file of another name passes.
+
+    Raises
+    ------
+    BenchError
+        With the path and the first key that is not there or is of another kind.
+    """
+    try:
+        _OTHERS.get(path.name, _Shape).model_validate(values)
+    except ValidationError as error:
+        raise _refusal(error, str(path)) from None
 
 
 def described_config(described: Mapping[str, Any], where: str) -> BenchConfig:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.result_shape import refuse_other_file
 from bench.results import RUN, SUMMARY, RunFolder
 
 SWEEP = "sweep.json"
@@ -54,7 +55,11 @@ def _place(row: dict[str, Any]) -> tuple[Any, ...]:
 def read_places(out: Path) -> list[dict[str, Any]]:
     """Return where each point of a sweep lies, in its order; none for a folder that holds no `sweep.json`."""
     folder = RunFolder(out)
-    return list(folder.read_json(SWEEP)["points"]) if (out / SWEEP).is_file() else []
+    if not (out / SWEEP).is_file():
+        return []
+    described = folder.read_json(SWEEP)
+    refuse_other_file(described, out / SWEEP)
+    return list(described.get("points", ()))
 
 
 def _row(path: Path, place: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from bench.finished import read_measured, read_summary
 from bench.measured import Measured
 from bench.recipe import Recipe, find_recipe
 from bench.report.comparisons import Comparison, compare_runs
-from bench.result_shape import described_config
+from bench.result_shape import described_config, refuse_other_file
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
 from bench.sweep_points import TOY_NOTE
@@ -185,6 +185,22 @@ class Results:
         return tuple(sweep for sweep in self.sweeps if sweep.experiment == name)
 
 
+def derived(run: Run, name: str) -> dict[str, Any] | None:
+    """Return a JSON file that an experiment derived of a run; None where it did not.
+
+    Raises
+    ------
+    BenchError
+        If it cannot be read, or lacks what the page shows.
+    """
+    path = run.path / name
+    if not path.is_file():
+        return None
+    values = RunFolder(run.path).read_json(name)
+    refuse_other_file(values, path)
+    return values
+
+
 def all_marks(runs: Iterable[Run]) -> tuple[str, ...]:
     """Return the marks of runs, each once, in the order in which they are met."""
     return tuple(dict.fromkeys(mark for run in runs for mark in run.marks))
@@ -216,8 +232,9 @@ def read_results(paths: Sequence[Path]) -> Results:
 def _read_run(path: Path, sweep: str = "", place: Mapping[str, Any] | None = None) -> Run:
     folder = RunFolder(path)
     described, summary = folder.read_json(RUN), read_summary(folder)
-    described_config(described, str(path / RUN))
-    config = described["config"]
+    # What an earlier version did not write is what it did by default.
+    config = described_config(described, str(path / RUN)).model_dump(mode="json")
+    described = {**described, "config": config}
     return Run(
         path,
         path.name if sweep else str(config["name"]),
@@ -257,6 +274,7 @@ def _read_sweep(path: Path) -> Sweep:
     if not finished:
         raise BenchError(f"{path}: neither a finished run (no {SUMMARY}) nor a sweep of such; give a folder of either")
     described = RunFolder(path).read_json(SWEEP) if (path / SWEEP).is_file() else {}
+    refuse_other_file(described, path / SWEEP)
     places = {place["point"]: place for place in described.get("points", ())}
     order = {name: number for number, name in enumerate(places)}
     finished.sort(key=lambda folder: order.get(folder.name, len(order)))

@@ -252,3 +252,21 @@ def test_the_run_that_is_compared_is_read_whole_or_not_at_all(made, tmp_path):
     edit(gone / "summary.json", lambda summary: summary["counts"].update(requests=17))
     with pytest.raises(BenchError, match=r"holds 18 requests, summary\.json counts 17"):
         read_side(gone)
+
+
+@pytest.mark.parametrize("name", ["sweep.json", "vocabulary.json", "answers.json", "experts.json"])
+@pytest.mark.parametrize("text", ["", "[]", '{"points": [{}]}', '{"points": 5, "rows": 5, "answers": [], "after": 3}'])
+def test_what_was_derived_of_a_run_is_whole_or_named(made, tmp_path, name, text):
+    copy_run(made["draft"], tmp_path / "sweep" / "point")
+    at = tmp_path / "sweep" if name == "sweep.json" else tmp_path / "sweep" / "point"
+    experiment = {"experiment": "random_tokens", "points": []}
+    RunFolder(tmp_path / "sweep").write_json("sweep.json", experiment)
+    (at / name).write_text(text, "utf-8")
+    try:
+        write_report([tmp_path / "sweep"], tmp_path / "page.html")
+    except BenchError as error:
+        said = str(error)
+    else:
+        said = str(at / name) if (name, text) == ("experts.json", '{"points": [{}]}') else ""
+    assert str(at / name) in said
+    assert "\n" not in said

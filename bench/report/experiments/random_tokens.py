@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from bench.experiments.tasks import one_task
 from bench.noise import ANSWERS
 from bench.report.charts import Caption, Line, Point, line_chart
 from bench.report.experiments.parts import TASK_HEAD, TASK_WORDS, grouped, of_experiment, server_of, shown, task_cells
-from bench.report.results import Results, Run, Sweep, all_marks
+from bench.report.results import Results, Run, Sweep, all_marks, derived
 from bench.report.words import folded, in_rows, small_print
 from cards.page import Section, Table, clipped, quoted, render_table
 
@@ -101,13 +100,8 @@ def _output_tps(run: Run) -> float | None:
     return value
 
 
-def _read(run: Run, name: str) -> Any:
-    path = run.path / name
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
-
-
 def _kinds(run: Run) -> list[list[Any]]:
-    answers = _read(run, ANSWERS)
+    answers = derived(run, ANSWERS)
     if answers is None:
         return []
     total = len(answers["answers"]) or 1
@@ -128,7 +122,7 @@ def _kinds(run: Run) -> list[list[Any]]:
 def _examples(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
-        answers = _read(run, ANSWERS)
+        answers = derived(run, ANSWERS)
         if answers is not None and answers["synthetic"]:
             rows += [
                 [
@@ -144,7 +138,7 @@ def _examples(runs: Sequence[Run]) -> Table:
 
 def _coverage(run: Run) -> list[LayerCoverage]:
     """Return the experts that the prefills and steps of a run reached; none where nothing was counted."""
-    page = _read(run, EXPERTS)
+    page = derived(run, EXPERTS)
     if not page or not page.get("after"):
         return []
     after, before = _counts(page["after"]), _counts(page.get("before"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from bench.experiments.tasks import tasks_of
 from bench.pruned import VOCABULARY
 from bench.report.charts import Caption, Estimate, interval_chart
 from bench.report.experiments.parts import TASK_WORDS, told
-from bench.report.results import Results, Run, all_marks
+from bench.report.results import Results, Run, all_marks, derived
 from bench.report.words import folded, in_rows, small_print, with_interval
 from cards.page import Section, Table, clipped, render_table
 
@@ -42,7 +41,7 @@ _WORDS = (
 
 def vocabulary(results: Results) -> Section | None:
     """Return the tables of every run over which `bench vocabulary` or its experiment was run."""
-    runs = {run: table for run in results.shown if (table := _read(run)) is not None and table["rows"]}
+    runs = {run: table for run in results.shown if (table := derived(run, VOCABULARY)) is not None and table["rows"]}
     if not runs:
         return None
     pieces = [in_rows([_chart(run, table) for run, table in runs.items()])]
@@ -56,12 +55,6 @@ def vocabulary(results: Results) -> Section | None:
     ]
     words = small_print((*_WORDS, *dict.fromkeys(sources)))
     return Section("Pruned vocabulary", pieces=[*pieces, words], marks=all_marks(runs))
-
-
-def _read(run: Run) -> dict[str, Any] | None:
-    path = run.path / VOCABULARY
-    table: dict[str, Any] | None = json.loads(path.read_text("utf-8")) if path.is_file() else None
-    return table
 
 
 def _table(run: Run, table: dict[str, Any]) -> Table:
