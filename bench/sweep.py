@@ -67,8 +67,10 @@ def _before(out: Path, config: BenchConfig) -> dict[str, Any]:
         return {}
     before = RunFolder(out).read_json(SWEEP)
     experiment = config.sweep.experiment if config.sweep else ""
-    if before["experiment"] != experiment:
-        raise BenchError(f"{out}: holds the sweep {before['experiment']!r}; choose another --out for {experiment!r}")
+    if before.get("experiment") != experiment:
+        raise BenchError(
+            f"{out}: holds the sweep {before.get('experiment')!r}; choose another --out for {experiment!r}"
+        )
     return before
 
 

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sources.errors import Refusal
+
 
 @contextmanager
 def atomic(target: Path) -> Iterator[Path]:
     """Yield a scratch path beside `target`, of this process and thread, that becomes it only if the block succeeds."""
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "a device or pipe"
+        raise Refusal(f"{target}: is {kind}, where a file is to be written; choose another path")
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:

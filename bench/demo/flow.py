@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from bench.recipe import find_recipe, recipe_config, runnable
 from bench.report.page import write_report
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.runner import Progress, run
+from bench.server import free_port
 from bench.sweep import run_sweep
 
 STATE, PAGE = "demo.json", "report.html"
@@ -111,12 +111,12 @@ def _port(out: Path, model: DemoModel) -> int:
     folder = RunFolder(out)
     if (out / STATE).is_file():
         before = folder.read_json(STATE)
-        if before["model"] != model.name:
-            raise BenchError(f"{out}: holds the demo of {before['model']}; choose another --out for {model.name}")
+        if not isinstance(before, dict) or not isinstance(before.get("port"), int):
+            raise BenchError(f"{out / STATE}: names no port; it was edited: remove {out}, or choose another --out")
+        if before.get("model") != model.name:
+            raise BenchError(f"{out}: holds the demo of {before.get('model')}; choose another --out for {model.name}")
         return int(before["port"])
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = int(found.getsockname()[1])
+    port = free_port()
     folder.write_json(STATE, {"model": model.name, "port": port})
     return port
 
