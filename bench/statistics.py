@@ -18,6 +18,8 @@ MIN_UNITS = 8
 """Conversations below which no interval is given: resampling fewer understates how little is known."""
 METHOD = "BCa bootstrap of conversations"
 ALIKE = "all conversations are alike"
+ROUNDING = 1e-12
+"""Values that differ by less, relative to the largest, are the same but for the order in which they were summed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def ratio_interval(numerators: Floats, denominators: Floats, *, seed: int = 0) -
     told = (numerators != 0) | (denominators != 0)
     a, b = numerators[told], denominators[told]
     value = float(a.sum() / b.sum())
-    if len(a) >= MIN_UNITS and np.array_equal(a * b.sum(), b * a.sum()):
+    if len(a) >= MIN_UNITS and np.allclose(a * b.sum(), b * a.sum(), rtol=ROUNDING, atol=0):
         return Interval(value, value, value, METHOD, len(a), note=ALIKE)
     return _bca((a, b), _ratio_of_sums, value, seed, paired=True)
 
@@ -83,7 +85,7 @@ def _bca(samples: tuple[Floats, ...], statistic: object, value: float, seed: int
     n = len(samples[0])
     if n < MIN_UNITS:
         return Interval(value, None, None, METHOD, n, note=f"n too small: {n} conversations")
-    if all(np.ptp(sample) == 0 for sample in samples):
+    if all(np.ptp(sample) <= ROUNDING * np.abs(sample).max() for sample in samples):
         return Interval(value, value, value, METHOD, n, note=ALIKE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)

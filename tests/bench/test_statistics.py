@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.statistics import (
@@ -86,6 +86,7 @@ def test_intervals_are_wider_by_conversation_than_by_step():
 
 
 @given(st.lists(st.floats(1, 8), min_size=8, max_size=30))
+@example([1.0] * 7 + [1.0000000000000002])
 def test_an_interval_holds_its_statistic_or_says_why_not(values):
     interval = mean_interval(np.array(values))
     if interval.low is not None:
