@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.errors import BenchError
 from bench.result_shape import refuse_other_file
 from bench.results import RUN, SUMMARY, RunFolder
 
@@ -35,9 +36,8 @@ def read_sweep(out: Path) -> list[dict[str, Any]]:
     model, data, config, temperature and concurrency; of several starts, their mean.
     """
     places = {row["point"]: row for row in read_places(out)}
-    rows = [
-        _row(folder, places.get(folder.name, {})) for folder in sorted(path.parent for path in out.glob(f"*/{SUMMARY}"))
-    ]
+    folders = sorted(path.parent for path in out.glob(f"*/{SUMMARY}"))
+    rows = [_row(folder, places.get(folder.name, {})) for folder in folders]
     baselines = dict[tuple[Any, ...], list[float]]()
     for row in rows:
         if row["draft_length"] == 0 and row["output_tps"]:
@@ -65,6 +65,13 @@ def read_places(out: Path) -> list[dict[str, Any]]:
 def _row(path: Path, place: dict[str, Any]) -> dict[str, Any]:
     folder = RunFolder(path)
     described, summary = folder.read_json(RUN), folder.read_json(SUMMARY)
+    try:
+        return _place_of(path, described, place) | _figures(summary)
+    except (KeyError, TypeError) as error:
+        raise BenchError(f"{path}: run.json or summary.json lacks {error}; it was edited: run the point anew") from None
+
+
+def _place_of(path: Path, described: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     settings = described["config"]
     engine = settings["engine"]
     return {
@@ -80,10 +87,6 @@ def _row(path: Path, place: dict[str, Any]) -> dict[str, Any]:
         "concurrency": settings["load"]["concurrency"],
         "temperature": settings["sampling"]["temperature"],
         "draft_length": engine["draft_length"],
-        **_figures(summary),
-        "published": summary["published"],
-        "gates": [gate["name"] for gate in summary["gates"]],
-        "synthetic_prompts": summary["synthetic_prompts"],
     }
 
 
@@ -95,4 +98,8 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
         "step_latency_s": overall["figures"]["step_latency_s"]["mean"],
         "acceptance_length": overall["headline"]["acceptance_length"]["value"],
     }
-    return told if summary["published"] else dict.fromkeys(told)
+    return (told if summary["published"] else dict.fromkeys(told)) | {
+        "published": summary["published"],
+        "gates": [gate["name"] for gate in summary["gates"]],
+        "synthetic_prompts": summary["synthetic_prompts"],
+    }

@@ -19,6 +19,7 @@ from bench.report.results import read_results
 from bench.result_shape import described_config, refuse_other_shape
 from bench.results import RunFolder
 from bench.sweep_file import load_sweep
+from bench.sweep_rows import read_sweep
 from tests.bench.report_runs import DRAFT, PLAIN, copy_run, edit, make_run
 
 ENGINE = {"dialect": "vllm", "url": "http://127.0.0.1:9"}
@@ -270,3 +271,12 @@ def test_what_was_derived_of_a_run_is_whole_or_named(made, tmp_path, name, text)
         said = str(at / name) if (name, text) == ("experts.json", '{"points": [{}]}') else ""
     assert str(at / name) in said
     assert "\n" not in said
+
+
+def test_a_point_whose_summary_was_edited_is_named(tmp_path):
+    point = tmp_path / "plain-c1"
+    point.mkdir()
+    (point / "run.json").write_text('{"config": {}}', "utf-8")
+    (point / "summary.json").write_text("{}", "utf-8")
+    with pytest.raises(BenchError, match=r"plain-c1: run\.json or summary\.json lacks 'engine'"):
+        read_sweep(tmp_path)
