@@ -96,13 +96,24 @@ def refuse_unpublished(name: str, gates: Collection[str], allow: Collection[str]
 
 
 def _refuse_unlike(first: Side, second: Side, allow: Collection[str]) -> None:
-    for path in LIKE:
-        a, b = _at(first.run, path), _at(second.run, path)
-        if a != b and path not in allow:
-            raise UnlikeRuns(
-                f"{first.name} and {second.name} differ in {path}: {a!r} and {b!r}; "
-                f"run them alike, or allow it with --allow {path}"
-            )
+    found = unlike_setting(first.run, second.run, [path for path in LIKE if path not in allow])
+    if found is not None:
+        path, a, b = found
+        raise UnlikeRuns(
+            f"{first.name} and {second.name} differ in {path}: {a!r} and {b!r}; "
+            f"run them alike, or allow it with --allow {path}"
+        )
+
+
+def unlike_setting(
+    first: Mapping[str, Any], second: Mapping[str, Any], paths: Sequence[str]
+) -> tuple[str, Any, Any] | None:
+    """Return the first of the dotted paths at which two `run.json` differ, and both values; None if they are alike."""
+    for path in paths:
+        a, b = _at(first, path), _at(second, path)
+        if a != b:
+            return path, a, b
+    return None
 
 
 def _at(values: Any, path: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.compare import unlike_setting
 from bench.config import BenchConfig
 from bench.errors import BenchError, UnlikeRuns
 from bench.finished import read_measured
@@ -14,9 +15,7 @@ from bench.lossless import Json, not_shown, overall_verdict
 from bench.lossless_greedy import Gaps, compare_greedy
 from bench.lossless_sampled import ALPHA, compare_sampled
 from bench.measured import Measured
-from bench.results import RUN, RunFolder
-
-LOSSLESS = "lossless.json"
+from bench.results import LOSSLESS, RUN, RunFolder
 
 LIKE = (
     "split.sha256",
@@ -113,10 +112,10 @@ def _read_pair(plain: Path, speculative: Path) -> tuple[ReadRun, ReadRun]:
         raise UnlikeRuns(f"{plain}: engine.draft_length is {first.config.engine.draft_length}; give a run with 0 first")
     if second.config.engine.draft_length == 0:
         raise UnlikeRuns(f"{speculative}: engine.draft_length is 0; give the run with speculation second")
-    for path in LIKE:
-        a, b = _at(first.described, path), _at(second.described, path)
-        if a != b:
-            raise UnlikeRuns(f"{plain} and {speculative} differ in {path}: {a!r} and {b!r}; run them alike")
+    found = unlike_setting(first.described, second.described, LIKE)
+    if found is not None:
+        path, a, b = found
+        raise UnlikeRuns(f"{plain} and {speculative} differ in {path}: {a!r} and {b!r}; run them alike")
     return first, second
 
 
@@ -131,9 +130,3 @@ def read_run(path: Path) -> ReadRun:
     folder = RunFolder(path)
     config, measured = read_measured(folder)  # refuses one that has not ended: a part of a run is no verdict
     return ReadRun(folder, folder.read_json(RUN), config, measured)
-
-
-def _at(values: Any, path: str) -> Any:
-    for key in path.split("."):
-        values = values.get(key) if isinstance(values, Mapping) else None
-    return values

@@ -11,10 +11,10 @@ from typing import Any
 from bench.config import BenchConfig, DataConfig
 from bench.errors import ConfigError
 from bench.lossless_greedy import Gaps, compare_greedy
-from bench.lossless_runs import LOSSLESS, judge_runs, read_run
+from bench.lossless_runs import judge_runs, read_run
 from bench.lossless_sampled import ALPHA
 from bench.near_ties import ask_gaps
-from bench.results import RunFolder
+from bench.results import LOSSLESS, RunFolder
 from bench.runner import Progress, run
 from bench.server import running_server
 from bench.split import Conversation, load_split

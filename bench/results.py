@@ -19,6 +19,8 @@ from bench.worker_report import WorkerReport
 from sources.disk import atomic
 
 TRACES, WORKERS, RUN, SUMMARY = "traces.jsonl", "workers.jsonl", "run.json", "summary.json"
+LOSSLESS = "lossless.json"
+"""Beside a speculative run: whether its outputs are those of a plain one."""
 
 
 class RunFolder:

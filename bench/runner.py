@@ -27,7 +27,7 @@ from bench.errors import BenchError, ConfigError
 from bench.finished import summarise_run
 from bench.probe import make_composer, make_target, probe
 from bench.prompts import Composer, Prompt, write_bodies, write_prompts
-from bench.results import RUN, RunFolder, latest_attempts
+from bench.results import RUN, SUMMARY, RunFolder, latest_attempts
 from bench.schedule import constant_offsets, gamma_offsets, poisson_offsets, trace_offsets
 from bench.server import fetch, read_counters, route_url, running_server
 from bench.split import Conversation, Split, load_split
@@ -104,6 +104,27 @@ def refuse_other_run(folder: RunFolder, config: BenchConfig) -> None:
         before = folder.read_json(RUN).get("digest")
         if before != config.digest():
             raise BenchError(f"{folder.root}: holds a run of another configuration; choose another --out")
+
+
+def run_to_its_end(config: BenchConfig, out: Path, progress: Progress) -> dict[str, Any]:
+    """Return the summary of a run, one of several: Ctrl-C in it ends whatever it is a part of, not this run only.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it was interrupted; its folder goes on from what it holds.
+    """
+    summary = run(config, out, progress)
+    if {"name": "stopped", "detail": INTERRUPTED} in summary["gates"]:
+        raise KeyboardInterrupt
+    return summary
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether a folder holds a run that nothing stopped before its conversations had ended."""
+    if not (folder / SUMMARY).is_file():
+        return False
+    return all(gate["name"] != "stopped" for gate in RunFolder(folder).read_json(SUMMARY)["gates"])
 
 
 def _describe(config: BenchConfig, split: Split, composer: Composer, probed: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.client.drive import INTERRUPTED
 from bench.config import BenchConfig, SweepConfig
 from bench.errors import BenchError, ConfigError, EngineError
 from bench.noise import NOISE_EXPERIMENT, write_answers
 from bench.pruned import write_pruned
 from bench.recipe import find_recipe, runnable
-from bench.results import SUMMARY, RunFolder
-from bench.runner import refuse_other_run, run
+from bench.results import RunFolder
+from bench.runner import is_finished, refuse_other_run, run_to_its_end
 from bench.server import fetch, free_port, route_url, running_server
 from bench.sweep_points import Group, Point, groups
 from bench.sweep_rows import POINT_COLUMNS, SWEEP, read_sweep
@@ -45,7 +44,7 @@ def run_sweep(config: BenchConfig, out: Path, progress: Progress) -> list[dict[s
         refuse_other_run(RunFolder(out / point.name), point.config)
     RunFolder(out).write_json(SWEEP, _described(config, starts, port, skipped))
     for group in starts:
-        if not all(_finished(out, point) for point in group.points):
+        if not all(is_finished(out / point.name) for point in group.points):
             _run_group(config, group, out, progress)
     _analyse(config, [point for group in starts for point in group.points], out)
     return read_sweep(out)
@@ -102,27 +101,16 @@ def _described(config: BenchConfig, starts: list[Group], port: int, skipped: dic
     }
 
 
-def _finished(out: Path, point: Point) -> bool:
-    folder = RunFolder(out / point.name)
-    return (folder.root / SUMMARY).is_file() and not _stopped(folder.read_json(SUMMARY))
-
-
-def _stopped(summary: dict[str, Any]) -> bool:
-    return any(gate["name"] == "stopped" for gate in summary["gates"])
-
-
 def _run_group(config: BenchConfig, group: Group, out: Path, progress: Progress) -> None:
     base = group.points[0].config.engine.url
     with running_server(group.serve, base, out / f"{group.server or 'server'}.log"):
         for point in group.points:
-            if _finished(out, point):
+            if is_finished(out / point.name):
                 continue
             logger.info("point %s", point.name)
             pages = dict(config.sweep.pages) if config.sweep else {}
             before = {name: _page(base, path) for name, path in pages.items()}
-            summary = run(point.config, out / point.name, progress)
-            if {"name": "stopped", "detail": INTERRUPTED} in summary["gates"]:
-                raise KeyboardInterrupt  # of the sweep, not of this point only
+            run_to_its_end(point.config, out / point.name, progress)
             for name, path in pages.items():
                 page = {"before": before[name], "after": _page(base, path)}
                 RunFolder(out / point.name).write_json(name, page)

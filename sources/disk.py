@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,33 @@ def atomic(target: Path) -> Iterator[Path]:
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def made_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """Return `target`, a file or folder of a cache, which `make` writes under another name if it is not there yet.
+
+    Raises
+    ------
+    Refusal
+        If it cannot be written.
+    """
+    if target.exists():
+        return target
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        make(scratch)
+        scratch.replace(target)
+    except OSError as error:
+        # Another process may have made the folder meanwhile; theirs holds the same bytes.
+        if not target.exists():
+            raise Refusal(f"{target}: {error.strerror}; give a cache folder that can be written") from None
+    finally:
+        if scratch.is_dir():
+            shutil.rmtree(scratch)
+        elif scratch.is_file():
+            scratch.unlink()
+    return target
 
 
 def file_sha256(path: Path) -> str:

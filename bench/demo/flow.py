@@ -10,7 +10,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bench.client.drive import INTERRUPTED
 from bench.compare import compare
 from bench.config import BenchConfig, DataConfig, LimitsConfig, LoadConfig, SamplingConfig, ServerVariant, SweepConfig
 from bench.demo.models import DemoModel
@@ -22,7 +21,7 @@ from bench.lossless_runs import judge_runs
 from bench.recipe import find_recipe, recipe_config, runnable
 from bench.report.page import write_report
 from bench.results import RUN, SUMMARY, RunFolder
-from bench.runner import Progress, run
+from bench.runner import Progress, is_finished, refuse_other_run, run_to_its_end
 from bench.server import free_port
 from bench.sweep import run_sweep
 
@@ -129,13 +128,12 @@ def _qualitative(
     for mode, recipe in model.recipes.items():
         folder = folders[mode] = out / mode
         config = _config(model, recipe, data, port, f"{model.name}-{mode}")
-        if _done(folder, config):
+        refuse_other_run(RunFolder(folder), config)
+        if is_finished(folder):
             continue
         say(f"qualitative: {recipe}, all turns")
         with shown(config.name) as progress:
-            summary = run(config, folder, progress)
-        if {"name": "stopped", "detail": INTERRUPTED} in summary["gates"]:
-            raise KeyboardInterrupt
+            run_to_its_end(config, folder, progress)
     return folders
 
 
@@ -150,14 +148,6 @@ def _config(model: DemoModel, recipe: str, data: DataConfig, port: int, name: st
         name=name,
     )
     return config.model_copy(update={"note": model.note, "limits": LimitsConfig(allow=model.allow)})
-
-
-def _done(folder: Path, config: BenchConfig) -> bool:
-    if not (folder / SUMMARY).is_file():
-        return False
-    results = RunFolder(folder)
-    same = results.read_json(RUN)["digest"] == config.digest()
-    return same and all(gate["name"] != "stopped" for gate in results.read_json(SUMMARY)["gates"])
 
 
 def _sweep(model: DemoModel, data: DataConfig, port: int) -> BenchConfig:

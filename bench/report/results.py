@@ -17,14 +17,13 @@ from bench.measured import Measured
 from bench.recipe import Recipe, find_recipe
 from bench.report.comparisons import Comparison, compare_runs
 from bench.result_shape import described_config, refuse_other_file
-from bench.results import RUN, SUMMARY, RunFolder
+from bench.results import LOSSLESS, RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
 from bench.sweep_points import TOY_NOTE
 from bench.sweep_rows import SWEEP
 from bench.tables import marks
 from cards.page import clipped
 
-LOSSLESS = "lossless.json"
 SYNTHETIC_PROMPTS = "synthetic prompts: random tokens, whose acceptance and speed are not those of real text"
 SYNTHETIC_ACCEPTANCE = "synthetic acceptance: the server made it up"
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from bench.errors import BenchError
 from bench.toy.weights import read_weights, weights_bytes
+from sources.disk import made_once
 
 Model = Literal["target", "draft", "random_draft"]
 """`random_draft`: the drafter's shape with random weights, a control that hardly ever guesses right."""
@@ -36,7 +34,7 @@ def hf_folder(model: Model, cache: Path) -> Path:
     -----
     The weights are stored as float16; load them as float32 everywhere, since float16 arithmetic picks other tokens.
     """
-    return _made(cache / f"{_key()}-{model}", lambda scratch: _write_hf(model, scratch))
+    return made_once(cache / f"{_key()}-{model}", lambda scratch: _write_hf(model, scratch))
 
 
 def gguf_file(model: Model, cache: Path) -> Path:
@@ -50,7 +48,7 @@ def gguf_file(model: Model, cache: Path) -> Path:
     from bench.toy.llama_gguf import write_gguf
 
     folder = hf_folder(model, cache)
-    return _made(cache / f"{folder.name}.gguf", lambda scratch: write_gguf(folder, scratch))
+    return made_once(cache / f"{folder.name}.gguf", lambda scratch: write_gguf(folder, scratch))
 
 
 def random_draft(cache: Path) -> Path:
@@ -73,27 +71,6 @@ def _key() -> str:
     names = [*SHARED, *(f"{model}/{name}" for model in ("target", "draft") for name in (CONFIG, WEIGHTS))]
     digests = "".join(_sha256(root / name) for name in names)
     return f"toy-{_FORMAT}-{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
-
-
-def _made(target: Path, make: Callable[[Path], None]) -> Path:
-    """Return `target`, made under another name and moved into place if it is not there yet."""
-    if target.exists():
-        return target
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        make(scratch)
-        scratch.replace(target)
-    except OSError as error:
-        # Another process may have made the folder meanwhile; theirs holds the same bytes.
-        if not target.exists():
-            raise BenchError(f"{target}: {error.strerror}; give a cache folder that can be written") from None
-    finally:
-        if scratch.is_dir():
-            shutil.rmtree(scratch)
-        elif scratch.is_file():
-            scratch.unlink()
-    return target
 
 
 def _write_hf(model: Model, scratch: Path) -> None:

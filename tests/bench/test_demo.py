@@ -121,7 +121,7 @@ def test_what_is_told_names_the_modes_the_points_and_where_to_go_on(done):
 @pytest.mark.slow
 def test_a_second_call_does_nothing_twice_and_another_model_is_refused(done, built, monkeypatch):
     demo, out, _ = done
-    monkeypatch.setattr(flow, "run", None)
+    monkeypatch.setattr(flow, "run_to_its_end", None)
     again = flow.run_demo(demo.model, out, rows=1, dist="", say=lambda _: None, shown=unseen)
     assert as_document(again) == as_document(demo)
     with pytest.raises(BenchError, match="holds the demo of toy"):
@@ -136,7 +136,7 @@ def test_an_interrupt_ends_the_demo_and_not_just_its_run(built, tmp_path, monkey
         calls.append(1)
         return {"gates": [{"name": "stopped", "detail": "interrupted"}]}
 
-    monkeypatch.setattr(flow, "run", interrupted)
+    monkeypatch.setattr("bench.runner.run", interrupted)
     monkeypatch.setattr(flow, "demo_rows", lambda *_, **__: built)
     with pytest.raises(KeyboardInterrupt):
         flow.run_demo(find_model("toy"), tmp_path, rows=1, dist=str(built), say=lambda _: None, shown=unseen)

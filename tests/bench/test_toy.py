@@ -21,6 +21,7 @@ from bench.toy.corpus import own_dialogues, own_prose, read_dialogues
 from bench.toy.files import WEIGHTS, gguf_file, hf_folder, random_draft, toy_folder
 from bench.toy.vocabulary import ASSISTANT_ID, BOS_ID, EOS_ID, POSITIONS, SIZE, USER_ID
 from bench.toy.weights import read_weights, weights_bytes
+from sources.errors import Refusal
 from tests.bench.reference_llama import Llama
 
 TEXTS = {
@@ -169,7 +170,7 @@ def test_processes_that_convert_at_once_get_one_whole_file(tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(BenchError, match="give a cache folder that can be written"):
+    with pytest.raises(Refusal, match="give a cache folder that can be written"):
         hf_folder("draft", tmp_path / "file")
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.disk import atomic
+from sources.disk import atomic, made_once
 from sources.errors import Refusal
 
 
@@ -25,3 +25,35 @@ def test_what_is_no_file_is_never_replaced_by_one(tmp_path: Path) -> None:
     assert pipe.is_fifo()
     with pytest.raises(Refusal, match="is a folder"), atomic(tmp_path):
         pass
+
+
+def test_what_a_cache_holds_is_made_once_and_whole(tmp_path: Path) -> None:
+    made = []
+
+    def folder(scratch: Path) -> None:
+        made.append(scratch)
+        scratch.mkdir()
+        (scratch / "weights").write_bytes(b"1")
+
+    for _ in range(2):
+        assert (made_once(tmp_path / "cache" / "pair", folder) / "weights").read_bytes() == b"1"
+    assert len(made) == 1
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["pair"]
+
+
+def test_another_process_may_have_made_the_folder_meanwhile(tmp_path: Path) -> None:
+    target = tmp_path / "pair"
+
+    def late(scratch: Path) -> None:
+        scratch.mkdir()
+        target.mkdir()
+        (target / "theirs").touch()
+
+    assert [path.name for path in made_once(target, late).iterdir()] == ["theirs"]
+    assert [path.name for path in tmp_path.iterdir()] == ["pair"]
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Refusal, match="give a cache folder that can be written"):
+        made_once(tmp_path / "file" / "pair", lambda scratch: scratch.mkdir())

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bench.figures.base import all_samples
+from bench.figures.base import SampleFigure, all_samples
 from bench.figures.latency import StepLatency, TimeToFirstToken
 from bench.figures.registry import RUN_FIGURES, SAMPLE_FIGURES
 from bench.report.charts import Caption, histogram, timeline
@@ -26,7 +26,8 @@ def latency(results: Results) -> Section | None:
     runs = detailed(results)
     if not runs:
         return None
-    charts = in_rows([chart for group in in_charts(runs) for chart in (_step_chart(group), _ttft_chart(group))])
+    shown = (("Step latency", StepLatency(), "steps"), ("Time to first token", TimeToFirstToken(), "requests"))
+    charts = in_rows([_distribution(group, *one) for group in in_charts(runs) for one in shown])
     samples = [[clipped(run.title, 60), named(f.name), *_sample(run, f.name)] for f in SAMPLE_FIGURES for run in runs]
     whole = [
         [clipped(run.title, 60), named(f.name), *_whole(run.summary["run"][f.name])]
@@ -55,26 +56,10 @@ def _whole(row: Mapping[str, Any]) -> list[Any]:
     return [with_interval(row["value"], row["interval"]), ", ".join(f"{value:,.4g}" for value in row["runs"])]
 
 
-def _step_chart(runs: Sequence[Run]) -> Markup:
-    caption = Caption(
-        "Step latency",
-        "step_latency_s, ms",
-        "share of steps",
-        definition("step_latency_s") + _BEYOND + of_sweeps(runs),
-        all_marks(runs),
-    )
-    return histogram(caption, {run.name: all_samples(StepLatency(), run.requests) * 1e3 for run in runs})
-
-
-def _ttft_chart(runs: Sequence[Run]) -> Markup:
-    caption = Caption(
-        "Time to first token",
-        "ttft_s, ms",
-        "share of requests",
-        definition("ttft_s") + _BEYOND + of_sweeps(runs),
-        all_marks(runs),
-    )
-    return histogram(caption, {run.name: all_samples(TimeToFirstToken(), run.requests) * 1e3 for run in runs})
+def _distribution(runs: Sequence[Run], title: str, figure: SampleFigure, unit: str) -> Markup:
+    words = definition(figure.name) + _BEYOND + of_sweeps(runs)
+    caption = Caption(title, f"{figure.name}, ms", f"share of {unit}", words, all_marks(runs))
+    return histogram(caption, {run.name: all_samples(figure, run.requests) * 1e3 for run in runs})
 
 
 def streams(results: Results) -> Section | None:
