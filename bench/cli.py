@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -76,16 +76,11 @@ def bench() -> None:
 @bench.command()
 @click.argument("config", type=FILE)
 def probe(config: Path) -> None:
-    """Send one request and say what the server of CONFIG tells."""
+    """Send one request and say what the server of CONFIG tells; it is started where CONFIG says how."""
     from bench.config import load_config
-    from bench.engines.registry import find_engine
-    from bench.probe import make_composer, make_target
-    from bench.probe import probe as send_probe
+    from bench.probe import probe_server
 
-    loaded = load_config(config)
-    engine = find_engine(loaded.engine.dialect)
-    target = make_target(loaded, engine)
-    click.echo(json.dumps(send_probe(loaded, engine, make_composer(loaded, engine, "probe"), target), indent=1))
+    click.echo(json.dumps(probe_server(load_config(config)), indent=1))
 
 
 @bench.command()
@@ -238,7 +233,7 @@ def _print_summary(
         click.echo(f"{name}: {sent} of {there} rows", err=True)
     if not summary["published"]:
         shut = "; ".join(f"{gate['name']} ({gate['detail']})" for gate in summary["gates"])
-        raise UnpublishedFigure(f"{summary['name']}: no figure is published: {shut}")
+        raise UnpublishedFigure(f"{summary['name']}: no figure is published: {shut}{_remedy(summary['gates'])}")
     if not as_json:
         click.echo(as_text(overall_rows(summary)))
         click.echo("\n" + as_text(position_rows(summary)))
@@ -256,6 +251,16 @@ def _print_published(out: Path, summary: Mapping[str, Any]) -> None:
     rows = published_rows(RunFolder(out).read_json(RUN), summary)
     if len(rows) > 1:
         click.echo("\n" + as_text(rows))
+
+
+def _remedy(gates: Sequence[Mapping[str, Any]]) -> str:
+    """Return how a run may be shown in spite of its gates, "" where one of them cannot be allowed."""
+    from bench.config import AllowedGate
+
+    names = [gate["name"] for gate in gates]
+    if not set(names) <= set(get_args(AllowedGate)):
+        return ""
+    return f"; mend it, or set limits.allow = {json.dumps(names)} and run again: nothing is sent twice"
 
 
 def _print_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> None:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bench.engines.base import Sampling
 from bench.errors import ConfigError
 
+AllowedGate = Literal["client", "looping", "one_token"]
+"""A gate that whoever runs may leave shut and still be shown the figures, marked."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """A part of the name of a file or folder that a run leaves: it cannot lead out of the folder."""
@@ -132,7 +134,7 @@ class LimitsConfig(Section):
     max_consecutive_failures: int = Field(20, ge=1, description="after as many the engine counts as gone")
     min_coverage: Share = Field(0.9, description="share of requests with acceptance counters below which none is shown")
     max_looping_share: Share = 0.2
-    allow: tuple[Literal["client", "looping", "one_token"], ...] = Field(
+    allow: tuple[AllowedGate, ...] = Field(
         (), description="gates that hold no figure back; every table and page names those of them that are shut"
     )
     max_run_s: float | None = Field(None, gt=0)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from bench.answer import Answer
 from bench.config import BenchConfig
 from bench.engines.base import Engine, parse_answer
+from bench.engines.registry import find_engine
 from bench.errors import ConfigError, EngineError
 from bench.evidence import engine_totals, normal_form
 from bench.prompts import Composer, load_chat_format
-from bench.server import read_counters, read_info, route_url
+from bench.server import read_counters, read_info, route_url, running_server
 from bench.split import Conversation
 from bench.transport.base import Target, unframe
 from bench.transport.registry import make_transport
@@ -48,6 +51,22 @@ def make_composer(config: BenchConfig, engine: Engine, salt: str) -> Composer:
     chat = load_chat_format(config.engine.tokenizer, kwargs) if config.engine.tokenizer else None
     sampling, draws = config.sampling.sampling(), str(config.engine.draft_length)
     return Composer(engine, config.engine.model, sampling, chat, kwargs, salt, draws)
+
+
+def probe_server(config: BenchConfig) -> dict[str, Any]:
+    """Return what the server of a configuration tells; it is started for it where `engine.serve` says how.
+
+    Raises
+    ------
+    EngineError
+        If the server does not start, or the request failed.
+    """
+    engine = find_engine(config.engine.dialect)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server(config.engine.serve, config.engine.url, Path(folder) / "server.log"),
+    ):
+        return probe(config, engine, make_composer(config, engine, "probe"), make_target(config, engine))
 
 
 def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Target) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.cli import bench
+from bench.cli import _remedy, bench
 from bench.errors import UnlikeRuns, UnpublishedFigure
 from bench.simulator.process import Process
 from bench.simulator.server import Simulation
@@ -274,3 +274,9 @@ def test_what_is_wrong_is_said_in_one_line_before_anything_is_written(written, r
     assert isinstance(result.exception, Refusal)
     assert says in str(result.exception)
     assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_gates_that_may_be_allowed_say_so_and_any_other_does_not():
+    late, restarted = {"name": "client", "detail": "late"}, {"name": "restart", "detail": "a rank restarted"}
+    assert 'limits.allow = ["client"] and run again: nothing is sent twice' in _remedy([late])
+    assert _remedy([late, restarted]) == ""

@@ -21,10 +21,12 @@ from bench.embedded.options import EmbeddedOptions
 from bench.errors import ConfigError, EngineError
 from bench.evidence import engine_totals
 from bench.finished import read_measured
+from bench.probe import probe_server
 from bench.prompts import load_chat_format
 from bench.recipe import find_recipe, recipe_config
 from bench.results import RunFolder
 from bench.runner import run
+from bench.server import fetch, free_port
 from bench.toy.files import gguf_file, hf_folder
 from bench.toy.llama_gguf import write_gguf
 from sources.cache_root import cache_root
@@ -44,12 +46,6 @@ TURNS = (
 
 def quiet(*_: int) -> None:
     """Progress that nobody sees."""
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def toy_config(mode: str, rows: Path, *, max_tokens: int = 1 + STEPS * (GAMMA + 1), **load: int) -> BenchConfig:
@@ -310,3 +306,12 @@ def test_options_refuse_what_they_cannot_mean(tmp_path):
         EmbeddedOptions(model, 0, draft=model, ngram=3)
     with pytest.raises(ConfigError, match="give --draft"):
         EmbeddedOptions(model, 0, ngram=3, probabilistic=True)
+
+
+def test_a_probe_starts_the_server_that_the_file_names_and_ends_it(tmp_path):
+    config = toy_config("draft", jsonl(tmp_path / "rows.jsonl", [{"turns": ["Tell me about a mill."]}]))
+    probed = probe_server(config)
+    assert probed["told"]["acceptance_source"] == "per_step"
+    assert probed["told"]["server_counters"]
+    with pytest.raises(EngineError, match="is the server running"):
+        fetch(config.engine.url)
