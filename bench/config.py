@@ -43,7 +43,7 @@ class EngineConfig(Section):
     dialect: str = Field(description="a name of bench.engines.registry")
     url: str = Field(pattern=r"^https?://")
     model: str = "default"
-    tokenizer: str = Field("", description="folder with tokenizer.json and the chat template; needed for ids")
+    tokenizer: str = Field("", description="folder or Hub id: tokenizer.json and the chat template; needed for ids")
     chat_template_kwargs: dict[str, Any] = {}
     draft_length: int | None = Field(None, ge=0, description="k as the server was started; 0: no speculation")
     draft_model: str = ""

@@ -62,11 +62,12 @@ def probe_server(config: BenchConfig) -> dict[str, Any]:
         If the server does not start, or the request failed.
     """
     engine = find_engine(config.engine.dialect)
+    composer, target = make_composer(config, engine, "probe"), make_target(config, engine)
     with (
         tempfile.TemporaryDirectory() as folder,
         running_server(config.engine.serve, config.engine.url, Path(folder) / "server.log"),
     ):
-        return probe(config, engine, make_composer(config, engine, "probe"), make_target(config, engine))
+        return probe(config, engine, composer, target)
 
 
 def probe(config: BenchConfig, engine: Engine, composer: Composer, target: Target) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from bench.answer import Answer
 from bench.engines.base import Ask, Engine, Sampling, encode
 from bench.errors import BenchError
 from bench.split import Conversation
+from bench.tokenizer_folder import tokenizer_folder
 
 _PLACE = "\N{OBJECT REPLACEMENT CHARACTER}answer\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands for an answer while its surroundings are templated."""
@@ -134,14 +135,14 @@ def _refuse(message: str) -> None:
 
 
 def load_chat_format(folder: str | Path, kwargs: Mapping[str, Any]) -> ChatFormat:
-    """Return tokenizer and template of a model folder.
+    """Return tokenizer and template of a model: its folder, or its id on the Hub.
 
     Raises
     ------
     BenchError
         If the folder lacks `tokenizer.json` or a chat template.
     """
-    root = Path(folder)
+    root = tokenizer_folder(str(folder))
     tokenizer, config = root / "tokenizer.json", root / "tokenizer_config.json"
     if not tokenizer.is_file():
         raise BenchError(f"{root}: no tokenizer.json; engine.tokenizer must name the folder of the served model")

@@ -20,6 +20,7 @@ from bench.experiments.vocabulary import counted, pruned, top_tokens
 from bench.finished import read_measured
 from bench.results import RunFolder
 from bench.summary import choose_evidence
+from bench.tokenizer_folder import tokenizer_folder
 
 VOCABULARY = "vocabulary.json"
 """What a run would lose with pruned vocabularies; lies in its folder."""
@@ -110,7 +111,7 @@ def _load(path: Path) -> NDArray[np.integer[Any]]:
 
 @lru_cache(maxsize=4)
 def _counted_text(corpus: str, folder: str) -> dict[int, int]:
-    path = Path(folder) / "tokenizer.json"
+    path = tokenizer_folder(folder) / "tokenizer.json"
     if not path.is_file():
         raise ConfigError(
             f"{folder or 'engine.tokenizer'}: no tokenizer.json; a corpus of text is counted in its tokens"

@@ -10,6 +10,7 @@ import numpy as np
 
 from bench.config import DataConfig
 from bench.errors import BenchError
+from bench.tokenizer_folder import tokenizer_folder
 
 EXCESS = 1.5
 """Tokens drawn for each that is kept, since a text of random tokens is encoded to fewer or more than it was made of."""
@@ -89,7 +90,7 @@ class _Loaded:
 
 
 def _load(folder: str) -> Vocabulary:
-    path = Path(folder) / "tokenizer.json"
+    path = tokenizer_folder(folder) / "tokenizer.json"
     if not path.is_file():
         raise BenchError(f"{folder}: no tokenizer.json; data.random_tokenizer must name the folder of the served model")
     return _Loaded(path)

@@ -75,14 +75,14 @@ def run(config: BenchConfig, out: Path, progress: Progress, *, retry_failed: boo
     engine, split = find_engine(config.engine.dialect), load_split(config.data)
     folder = RunFolder(out)
     refuse_other_run(folder, config)
+    # A salt of this very invocation: a run that is resumed, or repeated, must not meet its own prompts in a cache.
+    salt = f"{config.digest()[:12]}-{time.perf_counter_ns():x}" if config.load.cache == "cold" else ""
+    # Whatever may be refused is made ahead of the server, which may take half an hour to start.
+    composer, target = make_composer(config, engine, salt), make_target(config, engine)
+    prompts = {c.question_id: composer.first(c) for c in split.conversations}
     out.mkdir(parents=True, exist_ok=True)
     with running_server(config.engine.serve, config.engine.url, out / "server.log"):
-        # A salt of this very invocation: a run that is resumed, or repeated, must not meet its own prompts in a cache.
-        salt = f"{config.digest()[:12]}-{time.perf_counter_ns():x}" if config.load.cache == "cold" else ""
-        composer = make_composer(config, engine, salt)
-        target = make_target(config, engine)
         probed = probe(config, engine, composer, target)
-        prompts = {c.question_id: composer.first(c) for c in split.conversations}
         digest = write_prompts(out, list(prompts.values()))
         folder.write_json(RUN, _describe(config, split, composer, probed) | {"prompts_sha256": digest})
         session = Session(config, engine, split, composer, target, folder, prompts)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from pathlib import Path
 
 from bench.config import BenchConfig
 from bench.errors import BenchError
 from bench.recipe import find_recipe, recipe_engine
+from bench.tokenizer_folder import tokenizer_folder
 from sources.cache_root import cache_root
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def with_samples(config: BenchConfig) -> BenchConfig:
         return config
     from bench.demo.rows import demo_rows
 
-    tokenizer = Path(_tokenizer(config)) / "tokenizer.json"
+    tokenizer = tokenizer_folder(_tokenizer(config)) / "tokenizer.json"
     if not tokenizer.is_file():
         raise BenchError(f"{tokenizer}: not there; sample rows are cut by it: name a served model's folder, or --data")
     name = hashlib.sha256(tokenizer.read_bytes()).hexdigest()[:12]
