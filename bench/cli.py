@@ -114,8 +114,8 @@ def run(
 @json_option
 def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json: bool) -> None:
     """Compare two runs over the same conversations: SECOND against FIRST, the baseline."""
-    from bench.compare import compare as compare_sides
-    from bench.compare_tables import comparison_rows
+    from bench.comparison.compare import compare as compare_sides
+    from bench.comparison.tables import comparison_rows
     from bench.finished import read_side
     from bench.tables import as_text
 
@@ -130,7 +130,7 @@ def compare(first: Path, second: Path, allow: tuple[str, ...], by: str, as_json:
 @json_option
 def predict(qualitative: Path, sweep_folder: Path, allow: tuple[str, ...], as_json: bool) -> None:
     """Predict the speed-up by category, concurrency and input length, and the best draft length."""
-    from bench.predict import PREDICTION_COLUMNS, predict_from
+    from bench.comparison.predict import PREDICTION_COLUMNS, predict_from
 
     _print_rows(predict_from(qualitative, sweep_folder, allow=allow), PREDICTION_COLUMNS, as_json)
 
@@ -142,8 +142,8 @@ def predict(qualitative: Path, sweep_folder: Path, allow: tuple[str, ...], as_js
 @json_option
 def gate(result: Path, against: Path | None, write: Path | None, as_json: bool) -> None:
     """Hold RESULT against a golden table; exit status 1 if a category falls short."""
+    from bench.comparison.golden import golden_from, judge, parse_golden
     from bench.finished import read_summary
-    from bench.golden import golden_from, judge, parse_golden
     from bench.result_shape import described_config
     from bench.results import RUN, RunFolder
 
@@ -208,7 +208,7 @@ def calibrate(streams: str, transport: str, seconds: float, as_json: bool) -> No
 
 
 def _reference(path: Path, out: Path) -> dict[str, float] | None:
-    from bench.golden import parse_reference, reference_lengths
+    from bench.comparison.golden import parse_reference, reference_lengths
     from bench.results import RUN, RunFolder
 
     lengths = reference_lengths(parse_reference(path.read_bytes(), str(path)), RunFolder(out).read_json(RUN))
@@ -244,7 +244,7 @@ def _print_summary(
 
 def _print_published(out: Path, summary: Mapping[str, Any]) -> None:
     """Print what others published of the run's recipe, if anything, beside the run's own."""
-    from bench.published import published_rows
+    from bench.recipes.published import published_rows
     from bench.results import RUN, RunFolder
     from bench.tables import as_text
 

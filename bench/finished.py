@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.compare import Side
+from bench.comparison.compare import Side
 from bench.config import BenchConfig
 from bench.counters import CounterDelta
 from bench.engines.registry import find_engine

@@ -43,7 +43,7 @@ def lossless(
     if as_json:
         click.echo(json.dumps(verdict, indent=1, ensure_ascii=False))
     else:
-        from bench.lossless_tables import difference_rows, verdict_rows
+        from bench.lossless.tables import difference_rows, verdict_rows
         from bench.tables import as_text
 
         click.echo(as_text(verdict_rows(verdict)))
@@ -58,8 +58,8 @@ def _verdict(
     plain: Path, speculative: Path, sampled: tuple[Path, Path] | None, out: Path | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     from bench.config import load_config
-    from bench.lossless_runs import judge_runs
-    from bench.paired_runs import run_and_judge
+    from bench.lossless.paired_runs import run_and_judge
+    from bench.lossless.runs import judge_runs
     from bench.progress import shown_progress
 
     if not 0 < options["alpha"] < 1:

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from bench.config import BenchConfig, DataConfig
-    from bench.recipe_fields import Recipe
+    from bench.recipes.fields import Recipe
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 path_option = click.option(
@@ -51,8 +51,8 @@ def recipes(ctx: click.Context, name: str | None) -> None:
 @json_option
 def list_all(paths: tuple[str, ...], markdown: bool, as_json: bool) -> None:
     """List the recipes, and say which can run on this host and why not."""
-    from bench.recipe import list_recipes, runnable
-    from bench.recipe_text import docs_table
+    from bench.recipes.shipped import list_recipes, runnable
+    from bench.recipes.text import docs_table
     from bench.tables import as_text
 
     if markdown:
@@ -76,8 +76,8 @@ def list_all(paths: tuple[str, ...], markdown: bool, as_json: bool) -> None:
 @json_option
 def show(name: str, as_json: bool = False, **options: Any) -> None:
     """Print the commands of a recipe: the server's, and the run's with its configuration."""
-    from bench.recipe import find_recipe
-    from bench.recipe_text import command_text
+    from bench.recipes.shipped import find_recipe
+    from bench.recipes.text import command_text
 
     recipe = find_recipe(name)
     config = _config(recipe, options, unnamed="<{}>")
@@ -93,8 +93,8 @@ def show(name: str, as_json: bool = False, **options: Any) -> None:
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The TOML file to write.")
 def write(name: str, out: Path, **options: Any) -> None:
     """Write the configuration of a recipe's run, for `bench run`."""
-    from bench.recipe import find_recipe, runnable
-    from bench.recipe_text import as_toml
+    from bench.recipes.shipped import find_recipe, runnable
+    from bench.recipes.text import as_toml
     from bench.results import RunFolder
 
     recipe = find_recipe(name)
@@ -121,7 +121,7 @@ def _pairs(paths: tuple[str, ...]) -> dict[str, str]:
 
 def _config(recipe: Recipe, options: Mapping[str, Any], unnamed: str) -> BenchConfig:
     """Return the run; `unnamed` is what stands for a path that the user has not named, "" to refuse."""
-    from bench.recipe import recipe_config
+    from bench.recipes.shipped import recipe_config
 
     paths = _pairs(options.get("paths", ()))
     if unnamed:

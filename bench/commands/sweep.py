@@ -33,9 +33,9 @@ def sweep(
 ) -> None:
     """Run every point of EXPERIMENT's grid: a shipped experiment's name, or the path of a TOML file."""
     from bench.progress import shown_progress
-    from bench.sweep import POINT_COLUMNS, run_sweep
-    from bench.sweep_file import experiment_titles, load_sweep, sweep_text
-    from bench.sweep_samples import with_samples
+    from bench.sweeps.file import experiment_titles, load_sweep, sweep_text
+    from bench.sweeps.run import POINT_COLUMNS, run_sweep
+    from bench.sweeps.samples import with_samples
     from bench.tables import as_text, shown
 
     if listed:

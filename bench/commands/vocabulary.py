@@ -17,7 +17,7 @@ import click
 def vocabulary(run: Path, counts: str, corpus: str, top_k: str, as_json: bool) -> None:
     """Say which share of RUN's output lies outside a training vocabulary, and the acceptance that it costs at most."""
     from bench.pruned import write_pruned
-    from bench.sweep_file import parse_vocabulary
+    from bench.sweeps.file import parse_vocabulary
     from bench.tables import as_text, shown
 
     rows = write_pruned(run, parse_vocabulary(counts, corpus, top_k))

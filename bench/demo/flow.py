@@ -10,20 +10,20 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bench.compare import compare
+from bench.comparison.compare import compare
+from bench.comparison.golden import judge
 from bench.config import BenchConfig, DataConfig, LimitsConfig, LoadConfig, SamplingConfig, ServerVariant, SweepConfig
 from bench.demo.models import DemoModel
 from bench.demo.rows import demo_rows
 from bench.errors import BenchError, EngineError
 from bench.finished import read_side
-from bench.golden import judge
-from bench.lossless_runs import judge_runs
-from bench.recipe import find_recipe, recipe_config, runnable
+from bench.lossless.runs import judge_runs
+from bench.recipes.shipped import find_recipe, recipe_config, runnable
 from bench.report.page import write_report
 from bench.results import RUN, SUMMARY, RunFolder
 from bench.runner import Progress, is_finished, refuse_other_run, run_to_its_end
 from bench.server import free_port
-from bench.sweep import run_sweep
+from bench.sweeps.run import run_sweep
 
 STATE, PAGE = "demo.json", "report.html"
 WARMUP_REQUESTS = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.demo.smollm2 import smollm2_paths
 from bench.errors import ConfigError
-from bench.sweep_points import TOY_ALLOWS, TOY_NOTE
+from bench.sweeps.points import TOY_ALLOWS, TOY_NOTE
 from bench.toy.files import hf_folder
 from sources.cache_root import cache_root
 

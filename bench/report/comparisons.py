@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.compare import compare
+from bench.comparison.compare import compare
 from bench.errors import UnlikeRuns
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _NEAREST = ("data", "config", "temperature", "concurrency", "repeat")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run against its baseline: what `bench.compare` returns, or why it refused (`refused`)."""
+    """A run against its baseline: what `bench.comparison.compare` returns, or why it refused (`refused`)."""
 
     run: Run
     baseline: Run

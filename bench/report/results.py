@@ -10,17 +10,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.compare import Side
+from bench.comparison.compare import Side
 from bench.errors import BenchError, ConfigError
 from bench.finished import read_measured, read_summary
 from bench.measured import Measured
-from bench.recipe import Recipe, find_recipe
+from bench.recipes.shipped import Recipe, find_recipe
 from bench.report.comparisons import Comparison, compare_runs
 from bench.result_shape import described_config, refuse_other_file
 from bench.results import LOSSLESS, RUN, SUMMARY, RunFolder
 from bench.summary import choose_evidence
-from bench.sweep_points import TOY_NOTE
-from bench.sweep_rows import SWEEP
+from bench.sweeps.points import TOY_NOTE
+from bench.sweeps.rows import SWEEP
 from bench.tables import marks
 from cards.page import clipped
 

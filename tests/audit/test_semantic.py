@@ -107,8 +107,11 @@ def test_windows_cover_all_text_and_hold_no_more_than_their_size(text: str, size
     assert spans == sorted(spans)
 
 
-def test_every_user_turn_of_a_long_chat_is_looked_at_and_its_place_is_told(tmp_path: Path, clean: Path) -> None:
-    """The answers between are long, so that the chat as a whole is neither short nor in the sample."""
+def test_every_user_turn_of_a_long_chat_is_looked_at_and_its_place_is_told(
+    tmp_path: Path, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers between are long and nothing is sampled, so that the chat as a whole is not read: its turns are."""
+    monkeypatch.setattr(semantic, "SAMPLE_SHARE", 0.0)
     answer = {"role": "assistant", "content": FILLER * 60}
     turns = [{"role": "user", "content": "Good morning."}, answer, {"role": "user", "content": REWRITE}, answer]
     path = tmp_path / "chats.jsonl"

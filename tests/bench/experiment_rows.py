@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.config import BenchConfig
-from bench.sweep_file import load_sweep
+from bench.sweeps.file import load_sweep
 
 TOPICS = ("a mill by the river", "a clock without hands", "two boats in fog", "an orchard in March", "the last tram")
 TIERS = {

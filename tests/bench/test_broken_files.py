@@ -8,18 +8,18 @@ import pytest
 from click.testing import CliRunner
 
 from bench.cli import bench
+from bench.comparison.golden import parse_golden
 from bench.config import VocabularyConfig, load_config, parse_config
 from bench.errors import BenchError, ConfigError
 from bench.finished import read_measured, read_side
-from bench.golden import parse_golden
-from bench.lossless_runs import judge_runs
+from bench.lossless.runs import judge_runs
 from bench.pruned import training_counts
 from bench.report.page import write_report
 from bench.report.results import read_results
 from bench.result_shape import described_config, refuse_other_shape
 from bench.results import RunFolder
-from bench.sweep_file import load_sweep
-from bench.sweep_rows import read_sweep
+from bench.sweeps.file import load_sweep
+from bench.sweeps.rows import read_sweep
 from tests.bench.report_runs import DRAFT, PLAIN, copy_run, edit, make_run
 
 ENGINE = {"dialect": "vllm", "url": "http://127.0.0.1:9"}

@@ -1,7 +1,7 @@
 import pytest
 
 from bench.answer import Answer, Chunk, Usage
-from bench.compare import Side, compare
+from bench.comparison.compare import Side, compare
 from bench.measured import Measured
 from bench.trace import Reads, Trace
 

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.cli import bench
+from bench.comparison.golden import judge
 from bench.config import DataConfig
 from bench.demo import flow, smollm2
 from bench.demo.models import MODELS, find_model
@@ -20,7 +21,6 @@ from bench.demo.rows import demo_recipe, demo_rows
 from bench.demo.tables import as_document, mode_rows, next_steps, point_rows
 from bench.embedded.gguf_tokenizer import tokenizer_files
 from bench.errors import BenchError, ConfigError, EngineError
-from bench.golden import judge
 from bench.prompts import load_chat_format
 from bench.results import RunFolder
 from bench.split import load_split
@@ -186,7 +186,7 @@ def test_smollm2_is_found_without_being_imported_and_its_tokenizer_is_made_once(
 
 
 def test_every_model_names_recipes_of_which_the_first_drafts_nothing():
-    from bench.recipe import find_recipe
+    from bench.recipes.shipped import find_recipe
 
     toy = find_model("toy")
     assert list(MODELS) == ["toy", "smollm2"]

@@ -23,7 +23,7 @@ from bench.evidence import engine_totals
 from bench.finished import read_measured
 from bench.probe import probe_server
 from bench.prompts import load_chat_format
-from bench.recipe import find_recipe, recipe_config
+from bench.recipes.shipped import find_recipe, recipe_config
 from bench.results import RunFolder
 from bench.runner import run
 from bench.server import fetch, free_port

@@ -20,10 +20,10 @@ from bench.results import RunFolder
 from bench.simulator.process import Process
 from bench.simulator.server import Simulation
 from bench.split import load_split
-from bench.sweep import read_sweep, run_sweep
-from bench.sweep_file import experiment_names, experiment_titles, load_sweep, parse_vocabulary
-from bench.sweep_points import TOY_NOTE, points
-from bench.sweep_samples import with_samples
+from bench.sweeps.file import experiment_names, experiment_titles, load_sweep, parse_vocabulary
+from bench.sweeps.points import TOY_NOTE, points
+from bench.sweeps.run import read_sweep, run_sweep
+from bench.sweeps.samples import with_samples
 from bench.toy.files import hf_folder
 from sources.cache_root import cache_root
 from tests.bench.experiment_rows import believe_the_client, write_rows
@@ -146,7 +146,7 @@ def test_experiments_are_listed_and_printed_to_be_changed():
 
 
 def test_a_sweep_none_of_whose_servers_runs_here_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.sweep.runnable", lambda *_: (False, "needs 8 GPUs"))
+    monkeypatch.setattr("bench.sweeps.run.runnable", lambda *_: (False, "needs 8 GPUs"))
     with pytest.raises(BenchError, match="no server of this sweep runs here: plain: needs 8 GPUs; draft: needs 8 GPUs"):
         run_sweep(load_sweep("speed_up", data="dist"), tmp_path / "out", quiet)
     assert not (tmp_path / "out").exists()

@@ -10,8 +10,8 @@ import pytest
 from bench.experiments.draft_length import Measurement, best_lengths
 from bench.report.page import render_report
 from bench.report.results import read_results
-from bench.sweep import read_sweep, run_sweep
-from bench.sweep_file import experiment_names
+from bench.sweeps.file import experiment_names
+from bench.sweeps.run import read_sweep, run_sweep
 from tests.bench.experiment_rows import SPEC_BENCH, believe_the_client, small, write_rows
 
 pytestmark = pytest.mark.slow

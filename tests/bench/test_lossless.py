@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bench.acceptance import Step, from_steps
 from bench.answer import Answer
-from bench.lossless import not_shown, overall_verdict
-from bench.lossless_greedy import compare_greedy, first_difference
-from bench.lossless_sampled import compare_sampled
-from bench.lossless_tables import difference_rows, verdict_rows
+from bench.lossless.greedy import compare_greedy, first_difference
+from bench.lossless.sampled import compare_sampled
+from bench.lossless.tables import difference_rows, verdict_rows
+from bench.lossless.verdict import not_shown, overall_verdict
 from bench.measured import Measured
 from bench.trace import Reads, Trace
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pytest
 
 from bench.config import DataConfig, LoadConfig, SamplingConfig
-from bench.lossless_runs import LOSSLESS
-from bench.paired_runs import run_and_judge
-from bench.recipe import find_recipe, recipe_config
+from bench.lossless.paired_runs import run_and_judge
+from bench.lossless.runs import LOSSLESS
+from bench.recipes.shipped import find_recipe, recipe_config
 
 TEXTS = (
     "def area(width, height):\n    return",

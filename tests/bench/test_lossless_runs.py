@@ -10,7 +10,7 @@ from bench.cli import bench
 from bench.config import SamplingConfig
 from bench.engines.registry import find_engine
 from bench.errors import UnlikeRuns
-from bench.lossless_runs import LOSSLESS
+from bench.lossless.runs import LOSSLESS
 from bench.probe import make_composer
 from bench.prompts import Prompt
 from bench.results import RunFolder

@@ -7,9 +7,9 @@ import pytest
 
 from bench.config import DataConfig, LoadConfig, SamplingConfig
 from bench.finished import read_measured
-from bench.near_ties import ROUTES, TOP, ask_gaps
-from bench.paired_runs import served
-from bench.recipe import find_recipe, recipe_config
+from bench.lossless.near_ties import ROUTES, TOP, ask_gaps
+from bench.lossless.paired_runs import served
+from bench.recipes.shipped import find_recipe, recipe_config
 from bench.results import RunFolder
 from bench.runner import run
 

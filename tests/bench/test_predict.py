@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from bench.compare import Side
+from bench.comparison.compare import Side
+from bench.comparison.predict import Cell, lengths_by_draft, predict_cells, predict_from
 from bench.errors import BenchError
-from bench.predict import Cell, lengths_by_draft, predict_cells, predict_from
 
 
 def test_the_length_of_a_shorter_draft_follows_from_the_rates_of_a_longer():
@@ -42,8 +42,8 @@ def test_a_sweep_with_two_points_in_a_cell_is_refused(monkeypatch, tmp_path):
         {"point": name, "path": name, "config": "t", "concurrency": 4, "draft_length": k, "gates": []}
         for name, k in (("plain-r0", 0), ("k3-r0", 3), ("k3-r1", 3))
     ]
-    monkeypatch.setattr("bench.predict.read_side", lambda path: Side(str(path), {}, {"gates": []}, []))
-    monkeypatch.setattr("bench.predict._survival_by_category", lambda _: {"x": np.ones((9, 4))})
-    monkeypatch.setattr("bench.predict.read_sweep", lambda _: rows)
+    monkeypatch.setattr("bench.comparison.predict.read_side", lambda path: Side(str(path), {}, {"gates": []}, []))
+    monkeypatch.setattr("bench.comparison.predict._survival_by_category", lambda _: {"x": np.ones((9, 4))})
+    monkeypatch.setattr("bench.comparison.predict.read_sweep", lambda _: rows)
     with pytest.raises(BenchError, match="k3-r0 and k3-r1 have one config, concurrency and draft length"):
         predict_from(tmp_path, tmp_path)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import recipe_host, spec_bench_loaders
+from bench import spec_bench_loaders
 from bench.config import DataConfig, LoadConfig, SamplingConfig
 from bench.embedded.__main__ import main as embedded
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.inprocess.commands import make_parser as in_process_parser
-from bench.recipe import find_recipe, list_recipes, parse_recipe, recipe_config, recipe_engine, runnable
+from bench.recipes import host as recipe_host
+from bench.recipes.shipped import find_recipe, list_recipes, parse_recipe, recipe_config, recipe_engine, runnable
 
 RECIPES = {recipe.name: recipe for recipe in list_recipes()}
 ANY_PATHS = {

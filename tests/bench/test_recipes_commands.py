@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bench.commands.recipes import recipes as command
 from bench.config import BenchConfig, DataConfig, parse_config
-from bench.recipe import list_recipes, recipe_config, recipe_names
-from bench.recipe_text import as_toml
+from bench.recipes.shipped import list_recipes, recipe_config, recipe_names
+from bench.recipes.text import as_toml
 from tests.bench.test_recipes import ANY_PATHS
 
 RECIPES = {recipe.name: recipe for recipe in list_recipes()}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.config import DataConfig
-from bench.published import conditions, published_figures, published_rows, rows_of, unlike_settings
-from bench.recipe import list_recipes
-from bench.recipe_text import docs_table
+from bench.recipes.published import conditions, published_figures, published_rows, rows_of, unlike_settings
+from bench.recipes.shipped import list_recipes
+from bench.recipes.text import docs_table
 from bench.split import load_split
 from sources.base import CATEGORIES
 from tests.bench.test_recipes import command_of

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from bench.cli import bench
-from bench.compare import compare
+from bench.comparison.compare import compare
 from bench.errors import BenchError
 from bench.experiments.tasks import tasks_of
 from bench.finished import read_side
 from bench.measured import by_conversation
-from bench.recipe import find_recipe, list_recipes
+from bench.recipes.shipped import find_recipe, list_recipes
 from bench.report.comparisons import find_baseline
 from bench.report.experiments.parts import requests_of
 from bench.report.page import render_report, write_report

@@ -1,4 +1,4 @@
-from bench.golden import reference_lengths
+from bench.comparison.golden import reference_lengths
 from bench.tables import as_text, bounds, marked, shown, slice_rows
 
 

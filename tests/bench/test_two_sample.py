@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bench.two_sample import (
+from bench.lossless.two_sample import (
     LEAST_IN_CELL,
     chi_square,
     compare_samples,

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from bench.config import BenchConfig, DataConfig, LoadConfig, SamplingConfig
 from bench.finished import read_measured
-from bench.lossless_greedy import Gaps
+from bench.lossless.greedy import Gaps
+from bench.lossless.near_ties import ask_gaps
+from bench.lossless.paired_runs import run_parts, served, write_copies
 from bench.measured import Measured
-from bench.near_ties import ask_gaps
-from bench.paired_runs import run_parts, served, write_copies
-from bench.recipe import find_recipe, recipe_config
+from bench.recipes.shipped import find_recipe, recipe_config
 from bench.results import SUMMARY, RunFolder
 from bench.runner import Progress
 from bench.toy.files import gguf_file, hf_folder

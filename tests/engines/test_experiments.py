@@ -13,11 +13,11 @@ import pytest
 from bench.experiments.draft_latency import step_latencies, timed
 from bench.experiments.experts import expert_counts
 from bench.finished import read_measured
-from bench.recipe import find_recipe, recipe_engine
+from bench.recipes.shipped import find_recipe, recipe_engine
 from bench.report.page import render_report
 from bench.report.results import read_results
 from bench.results import RunFolder
-from bench.sweep import run_sweep
+from bench.sweeps.run import run_sweep
 from tests.bench.experiment_rows import believe_the_client, small, write_rows
 
 ROUTER_LOGITS = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.lossless_runs import judge_runs
-from bench.lossless_sampled import MOST_TV
-from bench.recipe import find_recipe
+from bench.lossless.runs import judge_runs
+from bench.lossless.sampled import MOST_TV
+from bench.recipes.shipped import find_recipe
 from tests.engines.lab import ENGINES, PROMPTS, SAMPLES, TEXTS, EngineName, Lab, Mode
 
 MODES: tuple[Mode, ...] = ("draft", "ngram")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.recipe import list_recipes, recipe_engine
+from bench.recipes.shipped import list_recipes, recipe_engine
 
 RECIPES = [recipe for recipe in list_recipes() if recipe.engine.dialect == "vllm"]
 

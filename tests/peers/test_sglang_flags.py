@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.recipe import list_recipes, recipe_engine
+from bench.recipes.shipped import list_recipes, recipe_engine
 from tests.peers.conftest import python_of
 
 pytestmark = pytest.mark.peers

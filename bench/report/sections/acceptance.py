@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.experiments.tiers import TIERS
-from bench.published import rows_of
+from bench.recipes.published import rows_of
 from bench.report.axes import SERIES
 from bench.report.charts import Caption, Estimate, Line, Point, interval_chart, line_chart
 from bench.report.results import Results, Run, all_marks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.published import published_beside, rows_of
-from bench.recipe_fields import Published
+from bench.recipes.fields import Published
+from bench.recipes.published import published_beside, rows_of
 from bench.report.results import Results, Run
 from bench.report.words import KINDS, Kind, definition, kind_of, number, small_print, times, with_interval
 from cards.page import Section, Table, clipped

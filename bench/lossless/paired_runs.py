@@ -10,10 +10,10 @@ from typing import Any
 
 from bench.config import BenchConfig, DataConfig
 from bench.errors import ConfigError
-from bench.lossless_greedy import Gaps, compare_greedy
-from bench.lossless_runs import judge_runs, read_run
-from bench.lossless_sampled import ALPHA
-from bench.near_ties import ask_gaps
+from bench.lossless.greedy import Gaps, compare_greedy
+from bench.lossless.near_ties import ask_gaps
+from bench.lossless.runs import judge_runs, read_run
+from bench.lossless.sampled import ALPHA
 from bench.results import LOSSLESS, RunFolder
 from bench.runner import Progress, run
 from bench.server import running_server

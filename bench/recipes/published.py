@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from bench.recipe import find_recipe, recipe_names
-from bench.recipe_fields import Published
+from bench.recipes.fields import Published
+from bench.recipes.shipped import find_recipe, recipe_names
 from bench.tables import marked, shown
 
 Rows = Literal["same rows", "same data set", "other rows"]

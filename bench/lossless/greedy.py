@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 
-from bench.lossless import Json, Verdict, speculation_of
+from bench.lossless.verdict import Json, Verdict, speculation_of
 from bench.measured import Measured, by_conversation, is_complete
 
 Gaps = Mapping[tuple[str, int], float | None]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from bench.config import BenchConfig, DataConfig, EngineConfig, ServeConfig, ServerVariant, SweepConfig
 from bench.errors import ConfigError
-from bench.recipe import Recipe, find_recipe, recipe_engine
+from bench.recipes.shipped import Recipe, find_recipe, recipe_engine
 
 TOY_NOTE = "toy model: shows the machinery, not a result"
 """What every table of a run of the toy pair says."""

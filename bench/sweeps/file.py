@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from bench.config import BenchConfig, VocabularyConfig, decoded, parse_config, parse_toml
 from bench.errors import ConfigError
-from bench.recipe import find_recipe, recipe_engine
+from bench.recipes.shipped import find_recipe, recipe_engine
 
 
 def experiment_names() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import logging
 
 from bench.config import BenchConfig
 from bench.errors import BenchError
-from bench.recipe import find_recipe, recipe_engine
+from bench.recipes.shipped import find_recipe, recipe_engine
 from bench.tokenizer_folder import tokenizer_folder
 from sources.cache_root import cache_root
 

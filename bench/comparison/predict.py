@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.compare import refuse_unpublished
+from bench.comparison.compare import refuse_unpublished
 from bench.errors import BenchError
 from bench.figures.base import all_samples
 from bench.figures.latency import StepLatency, TimePerOutputToken
@@ -24,7 +24,7 @@ from bench.measured import Measured
 from bench.results import RunFolder
 from bench.slices import sliced
 from bench.statistics import LEVEL, RESAMPLES, resampled_weights
-from bench.sweep import read_sweep
+from bench.sweeps.run import read_sweep
 
 Floats = NDArray[np.float64]
 

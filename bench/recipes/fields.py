@@ -35,7 +35,8 @@ class ModelRef(Section):
 class EngineRecipe(Section):
     """The engine, and exactly how it is started.
 
-    `command`, `env`, `options`, `model_name` and `tokenizer` may hold the placeholders that `bench.recipe` fills.
+    `command`, `env`, `options`, `model_name` and `tokenizer` may hold the placeholders that
+    `bench.recipes.shipped` fills.
     """
 
     name: str = Field(description="the engine's own name")

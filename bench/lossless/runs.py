@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.compare import unlike_setting
+from bench.comparison.compare import unlike_setting
 from bench.config import BenchConfig
 from bench.errors import BenchError, UnlikeRuns
 from bench.finished import read_measured
-from bench.lossless import Json, not_shown, overall_verdict
-from bench.lossless_greedy import Gaps, compare_greedy
-from bench.lossless_sampled import ALPHA, compare_sampled
+from bench.lossless.greedy import Gaps, compare_greedy
+from bench.lossless.sampled import ALPHA, compare_sampled
+from bench.lossless.verdict import Json, not_shown, overall_verdict
 from bench.measured import Measured
 from bench.results import LOSSLESS, RUN, RunFolder
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.environment import gpus
-from bench.recipe_fields import ModelRef, Recipe
+from bench.recipes.fields import ModelRef, Recipe
 
 _MIB_PER_GB = 1e9 / 2**20
 

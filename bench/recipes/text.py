@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.config import BenchConfig
-from bench.recipe_fields import Published, Recipe
+from bench.recipes.fields import Published, Recipe
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

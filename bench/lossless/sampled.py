@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from bench.lossless import Json, Verdict, speculation_of
+from bench.lossless.two_sample import POWER, Counts, TwoSample, compare_samples
+from bench.lossless.verdict import Json, Verdict, speculation_of
 from bench.measured import Measured
-from bench.two_sample import POWER, Counts, TwoSample, compare_samples
 
 MIN_TOLD = 0.9
 """Share of the answers of each run whose second token must be known."""

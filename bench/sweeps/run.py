@@ -12,12 +12,12 @@ from bench.config import BenchConfig, SweepConfig
 from bench.errors import BenchError, ConfigError, EngineError
 from bench.noise import NOISE_EXPERIMENT, write_answers
 from bench.pruned import write_pruned
-from bench.recipe import find_recipe, runnable
+from bench.recipes.shipped import find_recipe, runnable
 from bench.results import RunFolder
 from bench.runner import is_finished, refuse_other_run, run_to_its_end
 from bench.server import fetch, free_port, route_url, running_server
-from bench.sweep_points import Group, Point, groups
-from bench.sweep_rows import POINT_COLUMNS, SWEEP, read_sweep
+from bench.sweeps.points import Group, Point, groups
+from bench.sweeps.rows import POINT_COLUMNS, SWEEP, read_sweep
 
 __all__ = ["POINT_COLUMNS", "read_sweep", "run_sweep"]
 

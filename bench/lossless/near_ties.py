@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.config import BenchConfig
 from bench.engines.registry import find_engine
-from bench.lossless_greedy import Gaps
+from bench.lossless.greedy import Gaps
 from bench.measured import Measured
 from bench.probe import make_target
 from bench.server import route_url

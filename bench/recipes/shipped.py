@@ -20,8 +20,8 @@ from pydantic import ValidationError
 
 from bench.config import BenchConfig, DataConfig, EngineConfig, LoadConfig, SamplingConfig, ServeConfig
 from bench.errors import ConfigError
-from bench.recipe_fields import Published, Recipe
-from bench.recipe_host import find_python, local_model, runnable
+from bench.recipes.fields import Published, Recipe
+from bench.recipes.host import find_python, local_model, runnable
 from sources.cache_root import cache_root
 from sources.disk import atomic
 
@@ -221,7 +221,7 @@ def _filler(recipe: Recipe, port: int, paths: dict[str, str], draft_length: int 
         "ep": lambda: str(recipe.parallelism.ep),
         "batch_size": lambda: str(recipe.batch_size),
         "cache": lambda: str(cache_root()),
-        "inprocess": lambda: str(Path(__file__).with_name("inprocess")),
+        "inprocess": lambda: str(Path(__file__).parents[1] / "inprocess"),
         "options": lambda: str(_options_file(recipe, fill(recipe.engine.options))),
         "toy_target_hf": lambda: _toy("hf_folder", "target"),
         "toy_draft_hf": lambda: _toy("hf_folder", "draft"),

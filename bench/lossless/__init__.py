@@ -1,0 +1,1 @@
+"""Whether speculation changed the outputs: greedy ones by token, sampled ones in distribution."""
