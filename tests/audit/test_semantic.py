@@ -66,14 +66,17 @@ def test_a_rewritten_prompt_is_a_candidate_and_a_copy_is_no_candidate_besides(tm
     assert merge([tmp_path / "out"]).summary["benchmark"]["contaminated_prompts"] == 1
 
 
-def test_what_was_looked_at_is_stated(tmp_path: Path, clean: Path) -> None:
+def test_what_was_looked_at_is_stated(tmp_path: Path, clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample goes by a hash of path and row: 30 of 300 are expected, and 5 to 60 come under any path."""
+    monkeypatch.setattr(semantic, "SAMPLE_SHARE", 0.1)
     search(tmp_path, [REWRITE, FILLER, *(f"{FILLER * 30} {i}" for i in range(300))], clean)
     stated = merge([tmp_path / "out"]).summary["semantic"]
     assert stated["calibrated"] is True
     assert stated["clean_windows"] >= 400
     assert stated["short_documents"] == 2
     assert stated["sampled_documents"] + stated["other_documents"] == 300
-    assert 0 < stated["sampled_documents"] < 20
+    assert stated["sample_share"] == 0.1
+    assert 5 < stated["sampled_documents"] < 60
 
 
 def test_without_clean_text_the_result_says_so(tmp_path: Path) -> None:
