@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curation.audit.machine_code import load_machine_code, three_byte_characters
-from curation.kernels.audit_candidates import PARTIAL_RUN
+from curation.kernels.audit_candidates import may_be_missing, told_run
 from curation.kernels.audit_fold import four_byte_code, two_byte_table
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
 from curation.kernels.audit_overlap import Found
@@ -70,15 +71,23 @@ class FastKernel:
     """Finds the shared shingles of documents; one instance a thread.
 
     What it returns lies in its working memory and holds until its next call.
+
+    Parameters
+    ----------
+    index
+        What is looked for.
+    near_misses
+        Keep the matches of pairs that no class can hold, but that share half of the prompt.
     """
 
-    def __init__(self, index: OverlapIndex) -> None:
+    def __init__(self, index: OverlapIndex, *, near_misses: bool = False) -> None:
         self._code = load_machine_code()
         self._index = index
         self._five, self._three = _Table.of(index.five), _Table.of(index.three)
         self._two_bytes, self._three_bytes = two_byte_table(), three_byte_characters()
         self._four_bytes = np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32)
-        own = (index.hashes, index.first, index.num_tokens, index.num_weighted, index.stride)
+        may_miss, min_run = may_be_missing(index, near_misses=near_misses), told_run(index)
+        own = (index.hashes, index.first, index.num_tokens, index.num_weighted, may_miss, min_run, index.stride)
         self._prompts = [np.ascontiguousarray(array) for array in own]
         self._weighted = np.ascontiguousarray(index.weighted)
         self._heads = np.full(len(index.num_tokens), -1, np.int32)
@@ -125,13 +134,13 @@ class FastKernel:
     def _scan(self, raw: Bytes, begin: Ints, end: Ints, first: Ints, status: Bytes) -> Ints:
         """Write the tokens of a block behind those before it; return how many shingles of each size are flagged."""
         num_flagged = np.zeros(2, np.int64)
-        seen5, seen3 = self._five.coarse, self._three.coarse
+        filters = self._five.coarse, self._five.seen, self._three.seen
         while True:
             self._code.scan_documents(
                 *(_address(raw), len(raw), _address(begin), _address(end), len(begin)),
                 *(_address(self._two_bytes), _address(self._three_bytes), _address(self._four_bytes)),
                 _address(self._buffer),
-                *(_address(seen5), _shift(len(seen5)), _address(seen3), _shift(len(seen3))),
+                *chain.from_iterable((_address(seen), _shift(len(seen))) for seen in filters),
                 *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged, self._shingles)),
             )
             unknown = np.flatnonzero(status == _UNKNOWN)
@@ -154,15 +163,13 @@ class FastKernel:
         """Return document, prompt, place and position of the matches of a block that begins with a document."""
         table = self._five if size == SHINGLE else self._three
         flagged = self._flagged[0 if size == SHINGLE else 1]
-        min_run = min(PARTIAL_RUN, self._index.min_run)
         while True:
             places = flagged[:num_flagged].copy()
             found = self._code.search_shingles(
                 *(_address(self._hashes), _address(first), size, _address(places), num_flagged),
-                *(_address(table.seen), _shift(len(table.seen))),
                 *(_address(table.begins), _shift(len(table.begins) - 1), _address(table.rows)),
                 *map(_address, (*self._rows, *self._prompts)),
-                *(min_around(self._index.max_prompts), min_run),
+                min_around(self._index.max_prompts),
                 *map(_address, (self._weighted, self._heads, self._following, self._matches)),
                 len(self._matches),
                 _address(self._shingles),

@@ -31,6 +31,7 @@ _KERNELS = Path(__file__).parents[1] / "kernels"
 _SOURCES = (
     "audit_fast",
     "audit_fast_entry",
+    "audit_fast_filter",
     "audit_fast_search",
     "audit_fold",
     "audit_hash",
@@ -39,8 +40,8 @@ _SOURCES = (
 )
 _P, _I, _U, _D = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 _ARGUMENTS = {
-    "scan_documents": (_P, _I, _P, _P, _I, *[_P] * 4, _P, _U, _P, _U, *[_P] * 8),
-    "search_shingles": (_P, _P, _I, _P, _I, _P, _U, _P, _U, *[_P] * 8, _D, _I, *[_P] * 4, _I, _P),
+    "scan_documents": (_P, _I, _P, _P, _I, *[_P] * 4, *[_P, _U] * 3, *[_P] * 8),
+    "search_shingles": (_P, _P, _I, _P, _I, _P, _U, *[_P] * 10, _D, *[_P] * 4, _I, _P),
 }
 """Functions of the code, and the C types of their arguments; each returns a 64-bit integer."""
 

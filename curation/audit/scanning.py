@@ -126,7 +126,7 @@ def make_scanner(index: OverlapIndex, rule: Rule, *, fast: bool, near_misses: bo
     """Return a scanner with the compiled kernel or the numpy one."""
     longest = max((len(text.encode("utf-8", "replace")) for text in _longest(index)), default=0)
     # A copy may be in full width, three bytes to a letter.
-    return Scanner(index, rule, 3 * longest + 4096, _fast(index) if fast else None, near_misses)
+    return Scanner(index, rule, 3 * longest + 4096, _fast(index, near_misses) if fast else None, near_misses)
 
 
 def use_fast(num_bytes: int) -> bool:
@@ -140,12 +140,12 @@ def use_fast(num_bytes: int) -> bool:
     return num_bytes >= _FAST_FROM_BYTES or is_compiled()
 
 
-def _fast(index: OverlapIndex) -> Kernel:
+def _fast(index: OverlapIndex, near_misses: bool) -> Kernel:
     try:
         from curation.audit.fast_kernel import FastKernel
     except ImportError:
         raise AuditError("--kernel numba: numba is not installed; install the extra [fast]") from None
-    return FastKernel(index)
+    return FastKernel(index, near_misses=near_misses)
 
 
 def _longest(index: OverlapIndex) -> Iterator[str]:

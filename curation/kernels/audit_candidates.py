@@ -73,11 +73,30 @@ def find_candidates(
     keep = np.flatnonzero(_worth_aligning(pairs, index))
     pairs = _rows(pairs, keep)
     pairs = _align(pairs, _covered_tokens(windows, keep, postings.size), tokens, index)
-    half = pairs.aligned >= _MIN_ALIGNED
-    told = pairs.aligned >= np.minimum(index.near_share[pairs.prompt], 1.0)
-    told |= (half & index.has_numbers[pairs.prompt]) | (index.stride[pairs.prompt] > 1)
-    told |= pairs.run >= (index.min_run if index.min_run < PARTIAL_RUN else index.part_length[pairs.prompt])
-    return _rows(pairs, np.flatnonzero(told | half if near_misses else told))
+    told = pairs.aligned >= _least_share(index, near_misses=near_misses)[pairs.prompt]
+    told |= (index.stride[pairs.prompt] > 1) | (pairs.run >= told_run(index)[pairs.prompt])
+    return _rows(pairs, np.flatnonzero(told))
+
+
+def _least_share(index: OverlapIndex, *, near_misses: bool) -> NDArray[np.float64]:
+    """For each prompt, the share of its weighted tokens in order from which a pair is compared, whatever its runs."""
+    half = near_misses | index.has_numbers
+    return np.where(half, _MIN_ALIGNED, np.minimum(index.near_share, 1.0))
+
+
+def may_be_missing(index: OverlapIndex, *, near_misses: bool) -> Ints:
+    """For each prompt, the weighted tokens that may be missing from a pair that is compared, whatever its runs."""
+    weight = np.maximum(index.num_weighted, 1)
+    # As `find_candidates` divides; a sum of doubts in its rounding is not worth a pair.
+    needed = np.ceil(_least_share(index, near_misses=near_misses) * weight - 1e-6).astype(np.int64)
+    return index.num_weighted - needed
+
+
+def told_run(index: OverlapIndex) -> Ints:
+    """For each prompt, the tokens in a row from which a pair is compared, however little else it shares."""
+    if index.min_run < PARTIAL_RUN:
+        return np.full(len(index.part_length), index.min_run)
+    return index.part_length
 
 
 def _rows(c: Candidates, rows: Ints) -> Candidates:

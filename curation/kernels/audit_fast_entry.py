@@ -8,7 +8,8 @@ import numpy as np
 from numba import types
 
 from curation.kernels.audit_fast import READY, tokenize_document
-from curation.kernels.audit_fast_search import flag_shingles, search_flagged
+from curation.kernels.audit_fast_filter import flag_shingles
+from curation.kernels.audit_fast_search import search_flagged
 
 _P: Any = types.CPointer
 _BYTES, _SHORTS, _CODES, _WORDS = _P(types.uint8), _P(types.uint16), _P(types.uint32), _P(types.uint64)
@@ -17,12 +18,12 @@ _INT, _WORD = types.int64, types.uint64
 
 SIGNATURES = {
     "scan_documents": _INT(
-        *(_BYTES, _INT, _INTS, _INTS, _INT, _SHORTS, _CODES, _CODES, _BYTES, _WORDS, _WORD, _WORDS, _WORD),
+        *(_BYTES, _INT, _INTS, _INTS, _INT, _SHORTS, _CODES, _CODES, _BYTES, *[_WORDS, _WORD] * 3),
         *(_WORDS, _PLACES, _INTS, _BYTES, _PLACES, _PLACES, _INTS, _WORDS),
     ),
     "search_shingles": _INT(
-        *(_WORDS, _INTS, _INT, _PLACES, _INT, _WORDS, _WORD, _PLACES, _WORD, _WORDS, _PLACES, _PLACES),
-        *(_WORDS, _INTS, _INTS, _INTS, _INTS, types.float64, _INT, _BYTES, _PLACES, _PLACES, _INTS, _INT, _WORDS),
+        *(_WORDS, _INTS, _INT, _PLACES, _INT, _PLACES, _WORD, _WORDS, _PLACES, _PLACES),
+        *(_WORDS, *[_INTS] * 6, types.float64, _BYTES, _PLACES, _PLACES, _INTS, _INT, _WORDS),
     ),
 }
 """The functions of this module, and their types for numba."""
@@ -38,6 +39,8 @@ def scan_documents(
     three: Any,
     four: Any,
     buffer: Any,
+    coarse: Any,
+    coarse_shift: Any,
     seen5: Any,
     shift5: Any,
     seen3: Any,
@@ -61,16 +64,14 @@ def scan_documents(
         Where the documents lie in them.
     two, three, four, buffer
         See `tokenize_document`.
-    seen5, shift5, seen3, shift3
-        Coarse filter of each table of shingles, and how far to shift a hash for its word in it.
+    coarse, coarse_shift, seen5, shift5, seen3, shift3, shingles
+        See `flag_shingles`.
     hashes, edges, first
         Out: the tokens, behind ``first[0]`` others, and the first of each document and one entry more.
     status
         Out: why a document has no tokens here; see `audit_fast`.
     flagged5, flagged3, num_flagged
         Out: tokens at which these shingles begin, and how many there are of each.
-    shingles
-        Working memory, 256 entries.
 
     Returns
     -------
@@ -85,7 +86,8 @@ def scan_documents(
         status[d] = np.uint8(state)
         if state == READY:
             five, three_tokens = flag_shingles(
-                hashes, count, total, seen5, shift5, seen3, shift3, flagged5, flagged3, five, three_tokens, shingles
+                *(hashes, count, total, coarse, coarse_shift, seen5, shift5, seen3, shift3),
+                *(flagged5, flagged3, five, three_tokens, shingles),
             )
             count = total
         first[d + 1] = count
@@ -100,8 +102,6 @@ def search_shingles(
     size: Any,
     places: Any,
     num_places: Any,
-    seen: Any,
-    seen_shift: Any,
     begins: Any,
     shift: Any,
     rows: Any,
@@ -111,9 +111,10 @@ def search_shingles(
     prompt_first: Any,
     num_tokens: Any,
     num_weighted: Any,
+    may_miss: Any,
+    min_run: Any,
     stride: Any,
     share: Any,
-    min_run: Any,
     weighted: Any,
     heads: Any,
     following: Any,
@@ -128,8 +129,6 @@ def search_shingles(
         size,
         places,
         num_places,
-        seen,
-        seen_shift,
         begins,
         shift,
         rows,
@@ -139,9 +138,10 @@ def search_shingles(
         prompt_first,
         num_tokens,
         num_weighted,
+        may_miss,
+        min_run,
         stride,
         share,
-        min_run,
         weighted,
         heads,
         following,

@@ -6,75 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from curation.kernels.audit_hash import C
+from curation.kernels.audit_fast_filter import CHUNK, shingle_at
 from curation.kernels.audit_shingles import AROUND
 from curation.kernels.pointers import compiled, prefetch
 
-_C1 = np.uint64(C)
-_C2 = np.uint64(C * C % 2**64)
-_SIX = np.uint64(63)
-_ONE = np.uint64(1)
 _LOW7, _HIGH, _ONES = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
 _MOST = np.uint64(2 * AROUND)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
-_CHUNK = 256
 _FAR = 1 << 62
+_LINE = 8  # words of a cache line
 _REACH = 3  # the farthest of `audit_candidates._SHIFTS`
 _GOOD, _BAD = np.int32(-2), np.int32(-3)
-
-
-@compiled
-def _held(seen: Any, shift: Any, shingle: Any) -> Any:
-    """Return 1 if a shingle may be in a table, else 0."""
-    word = seen[np.int64(shingle >> shift)]
-    held = word >> (shingle & _SIX)
-    held &= word >> ((shingle >> np.uint64(6)) & _SIX)
-    held &= word >> ((shingle >> np.uint64(12)) & _SIX)
-    return np.int64(held & _ONE)
-
-
-@compiled
-def flag_shingles(
-    hashes: Any,
-    first: Any,
-    last: Any,
-    seen5: Any,
-    shift5: Any,
-    seen3: Any,
-    shift3: Any,
-    flagged5: Any,
-    flagged3: Any,
-    n5: Any,
-    n3: Any,
-    shingles: Any,
-) -> Any:
-    """Write where the shingles of one document stand that may be in a table; return how many there are then.
-
-    Of some shingles at a time first the hashes are made and the words of the filter asked for, then these are looked
-    at: nothing branches, and the processor waits for many words at once.
-    """
-    for i in range(first, last - 2):
-        three = (hashes[i] * _C1 + hashes[i + 1]) * _C1 + hashes[i + 2]
-        flagged3[n3] = np.int32(i)
-        n3 += _held(seen3, shift3, three)
-    for begin in range(first, last - 4, _CHUNK):
-        count = min(_CHUNK, last - 4 - begin)
-        for k in range(count):
-            shingle = _shingle(hashes, begin + k, 5)
-            shingles[k] = shingle
-            prefetch(seen5, np.int64(shingle >> shift5))
-        for k in range(count):
-            flagged5[n5] = np.int32(begin + k)
-            n5 += _held(seen5, shift5, shingles[k])
-    return n5, n3
-
-
-@compiled
-def _shingle(hashes: Any, i: Any, size: Any) -> Any:
-    shingle = hashes[i] * _C2 + hashes[i + 1] * _C1 + hashes[i + 2]
-    if size == 5:
-        shingle = shingle * _C2 + hashes[i + 3] * _C1 + hashes[i + 4]
-    return shingle
 
 
 @compiled
@@ -105,8 +47,6 @@ def _find_rows(
     places: Any,
     begin: Any,
     limit: Any,
-    seen: Any,
-    seen_shift: Any,
     begins: Any,
     shift: Any,
     rows: Any,
@@ -119,25 +59,20 @@ def _find_rows(
     They are written from entry 0 on, over places that were read. Every loop asks for what the next one looks at.
     """
     for i in range(begin, limit):
-        shingle = _shingle(hashes, np.int64(places[i]), size)
+        shingle = shingle_at(hashes, np.int64(places[i]), size)
         shingles[i - begin] = shingle
-        prefetch(seen, np.int64(shingle >> seen_shift))
-    likely: Any = 0
-    for i in range(begin, limit):
-        shingle = shingles[i - begin]
-        places[likely] = places[i]
-        shingles[likely] = shingle
         prefetch(begins, np.int64(shingle >> shift))
-        likely += _held(seen, seen_shift, shingle)
-    for i in range(likely):
+    flagged = limit - begin
+    for i in range(flagged):
         bucket = np.int64(shingles[i] >> shift)
         row[i] = begins[bucket]
         end[i] = begins[bucket + 1]
         prefetch(rows, 4 * np.int64(row[i]))
+        prefetch(rows, 4 * np.int64(row[i]) + _LINE)
     count: Any = 0
-    for i in range(likely):
+    for i in range(flagged):
         same = rows[4 * np.int64(row[i])] == shingles[i]
-        places[count] = places[i]
+        places[count] = places[begin + i]
         shingles[count] = shingles[i]
         row[count] = row[i]
         end[count] = end[i]
@@ -187,15 +122,15 @@ def _may_be_alike(
     prompt_first: Any,
     num_tokens: Any,
     weighted: Any,
-    num_weighted: Any,
+    may_miss: Any,
 ) -> Any:
-    """Tell whether half of a prompt's weighted tokens stand near where some match says.
+    """Tell whether all weighted tokens of a prompt, but for some, stand near where some match says.
 
-    `audit_candidates` asks for half at least, of fewer places: along one match, and off it only two in a row.
+    `audit_candidates` asks for as many, of fewer places: along one match, and off it only two in a row.
     """
     own = prompt_first[prompt]
     n = num_tokens[prompt]
-    missing = num_weighted[prompt] // 2
+    missing = may_miss[prompt]
     for j in range(n):
         if weighted[own + j] == 0:
             continue
@@ -233,6 +168,7 @@ def _drop_hopeless(
     num_tokens: Any,
     weighted: Any,
     num_weighted: Any,
+    may_miss: Any,
     stride: Any,
     min_run: Any,
     heads: Any,
@@ -252,11 +188,11 @@ def _drop_hopeless(
         while k >= 0:
             n += 1
             k = np.int64(following[k])
-        good = stride[prompt] > 1 or n + size - 1 >= min_run
+        good = stride[prompt] > 1 or n + size - 1 >= min_run[prompt]
         if not good and 4 * n * size >= max(num_weighted[prompt], 1):
             good = _may_be_alike(
                 *(hashes, low, high, size, prompt, i, out, following),
-                *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted),
+                *(prompt_hashes, prompt_first, num_tokens, weighted, may_miss),
             )
         heads[prompt] = _GOOD if good else _BAD
     kept: Any = begin
@@ -279,8 +215,6 @@ def search_flagged(
     size: Any,
     places: Any,
     n: Any,
-    seen: Any,
-    seen_shift: Any,
     begins: Any,
     shift: Any,
     rows: Any,
@@ -290,9 +224,10 @@ def search_flagged(
     prompt_first: Any,
     num_tokens: Any,
     num_weighted: Any,
+    may_miss: Any,
+    min_run: Any,
     stride: Any,
     share: Any,
-    min_run: Any,
     weighted: Any,
     heads: Any,
     following: Any,
@@ -304,27 +239,16 @@ def search_flagged(
     count: Any = 0
     document: Any = 0
     opened: Any = 0
-    for begin in range(0, n, _CHUNK):
-        limit = min(begin + _CHUNK, n)
-        found = _find_rows(
-            hashes, size, places, begin, limit, seen, seen_shift, begins, shift, rows, row, end, shingles
-        )
+    for begin in range(0, n, CHUNK):
+        limit = min(begin + CHUNK, n)
+        found = _find_rows(hashes, size, places, begin, limit, begins, shift, rows, row, end, shingles)
         for i in range(found):
             at = np.int64(places[i])
             if first[document + 1] <= at:
                 count = opened = _drop_hopeless(
-                    *(
-                        hashes,
-                        first[document],
-                        first[document + 1],
-                        size,
-                        out,
-                        opened,
-                        count,
-                        prompt_hashes,
-                        prompt_first,
-                    ),
-                    *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
+                    *(hashes, first[document], first[document + 1], size, out, opened, count),
+                    *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted, may_miss),
+                    *(stride, min_run, heads, following),
                 )
                 while first[document + 1] <= at:
                     document += 1
@@ -367,6 +291,7 @@ def search_flagged(
                         count += 1
                 r += 1
     return _drop_hopeless(
-        *(hashes, first[document], first[document + 1], size, out, opened, count, prompt_hashes, prompt_first),
-        *(num_tokens, weighted, num_weighted, stride, min_run, heads, following),
+        *(hashes, first[document], first[document + 1], size, out, opened, count),
+        *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted, may_miss),
+        *(stride, min_run, heads, following),
     )

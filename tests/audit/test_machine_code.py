@@ -42,13 +42,17 @@ assert "numba" not in sys.modules
 
 
 @cache
-def kernel() -> tuple[OverlapIndex, FastKernel]:
-    index = build_index(PROMPTS, range(len(PROMPTS)))
-    return index, FastKernel(index)
+def index_of_prompts() -> OverlapIndex:
+    return build_index(PROMPTS, range(len(PROMPTS)))
+
+
+@cache
+def kernel(near_misses: bool) -> FastKernel:
+    return FastKernel(index_of_prompts(), near_misses=near_misses)
 
 
 def test_machine_code_is_loaded_without_numba(tmp_path: Path, benchmark_dist: Path) -> None:
-    kernel()
+    kernel(False)
     made, home = machine_code._path(), tmp_path / "other"
     (home / "audit").mkdir(parents=True)
     shutil.copy(made, home / "audit")
@@ -82,14 +86,13 @@ def rows(candidates: Candidates) -> list[list[float]]:
     return [getattr(candidates, name).tolist() for name in Candidates.__slots__]
 
 
-@given(st.lists(edited_prompts(), min_size=1, max_size=4))
-def test_the_compiled_filter_drops_nothing_that_a_class_or_a_near_miss_can_hold(texts: list[str]) -> None:
-    index, compiled = kernel()
+@given(st.lists(edited_prompts(), min_size=1, max_size=4), st.booleans())
+def test_the_compiled_filter_drops_nothing_that_is_asked_for(texts: list[str], near_misses: bool) -> None:
+    index = index_of_prompts()
     raw, offsets = join_texts(texts)
     batch = tokenize_prepared(raw, offsets)
-    found = compiled(raw, offsets[:-1], offsets[1:] - 1)
+    found = kernel(near_misses)(raw, offsets[:-1], offsets[1:] - 1)
     for slow, fast in zip(find_postings(batch.tokens, index), found.postings, strict=True):
-        for near_misses in (False, True):
-            expected = find_candidates(batch.tokens, slow, index, near_misses=near_misses)
-            assert rows(find_candidates(found.batch.tokens, fast, index, near_misses=near_misses)) == rows(expected)
-    assert judge(found, index, near_misses=True).hits == scan(raw, offsets, index, near_misses=True).hits
+        expected = find_candidates(batch.tokens, slow, index, near_misses=near_misses)
+        assert rows(find_candidates(found.batch.tokens, fast, index, near_misses=near_misses)) == rows(expected)
+    assert judge(found, index, near_misses=near_misses).hits == scan(raw, offsets, index, near_misses=near_misses).hits
