@@ -117,6 +117,8 @@ class _Client(_Shape):
     merged_share: float | None
     loop_lag_p50_s: float | None
     loop_lag_p99_s: float | None
+    read_lag_p50_s: float | None = None
+    read_lag_p99_s: float | None = None
     worker_cpu_share: list[float]
     cpu_us_per_chunk: float | None
     miscounted: int

@@ -34,6 +34,9 @@ class SelfAudit:
         Chunks that came in one read with an earlier one of their stream, over all chunks.
     loop_lag_p50_s, loop_lag_p99_s
         By how much the workers' loops ran late.
+    read_lag_p50_s, read_lag_p99_s
+        From the arrival of bytes in the kernel until they were in hand: the longest of each short while. None where the
+        kernel tells no arrivals, and stamps are the workers' own.
     worker_cpu_share
         CPU time over wall time of each worker.
     miscounted
@@ -47,6 +50,8 @@ class SelfAudit:
     merged_share: float | None
     loop_lag_p50_s: float | None
     loop_lag_p99_s: float | None
+    read_lag_p50_s: float | None
+    read_lag_p99_s: float | None
     worker_cpu_share: tuple[float, ...]
     cpu_us_per_chunk: float | None
     miscounted: int
@@ -68,6 +73,7 @@ def audit_client(requests: Sequence[Measured], reports: Sequence[WorkerReport]) 
     ok = [m for m in requests if m.ok]
     dispatch = np.array([(m.trace.sent_ns - m.trace.intended_ns) * NS for m in ok])
     lag = np.array([ns * NS for report in reports for ns in report.loop_lag_ns])
+    read_lag = np.array([ns * NS for report in reports for ns in report.read_lag_ns])
     told = [m for m in ok if m.merged is not None]
     chunks = sum(len(m.answer.chunks) for m in told)
     counted = [m for m in ok if m.answer.token_ids is not None and m.answer.usage.completion_tokens is not None]
@@ -80,6 +86,8 @@ def audit_client(requests: Sequence[Measured], reports: Sequence[WorkerReport]) 
         sum(m.merged or 0 for m in told) / chunks if chunks else None,
         _percentile(lag, 50),
         _percentile(lag, 99),
+        _percentile(read_lag, 50),
+        _percentile(read_lag, 99),
         tuple(round(r.cpu_s / r.wall_s, 4) for r in reports if r.wall_s),
         cpu_s / all_chunks * 1e6 if all_chunks else None,
         miscounted,
@@ -99,7 +107,7 @@ def _reasons(audit: SelfAudit, ok: Sequence[Measured]) -> tuple[str, ...]:
     bounds = [
         ("dispatch lag p99", audit.dispatch_lag_p99_s, max(MAX_DISPATCH_S, MAX_DISPATCH_SHARE_OF_TTFT * ttft)),
         ("merged share of reads", audit.merged_share, MAX_MERGED_SHARE),
-        ("loop lag p99", audit.loop_lag_p99_s, max(LOOP_TIMER_S, MAX_LOOP_LAG_SHARE_OF_STEP * step)),
+        ("loop lag p99", _stamping_lag(audit), max(LOOP_TIMER_S, MAX_LOOP_LAG_SHARE_OF_STEP * step)),
         ("share of miscounted answers", audit.miscounted / max(audit.counted, 1), MAX_MISCOUNTED_SHARE),
     ]
     return tuple(
@@ -107,3 +115,8 @@ def _reasons(audit: SelfAudit, ok: Sequence[Measured]) -> tuple[str, ...]:
         for name, value, bound in bounds
         if value is not None and value > bound
     )
+
+
+def _stamping_lag(audit: SelfAudit) -> float | None:
+    # A late loop stamps late, unless the kernel stamps. What it does else, merged reads and late requests, has bounds.
+    return audit.loop_lag_p99_s if audit.read_lag_p99_s is None else None

@@ -18,12 +18,16 @@ class WorkerReport:
         CPU time and wall time between `Go` and the end, s.
     loop_lag_ns
         By how much a timer of the loop was late, ns, sampled through the run.
+    read_lag_ns
+        From the arrival of bytes in the kernel until they were in hand, ns: the longest of each short while with reads.
+        Empty where the kernel does not tell arrivals: stamps are then the worker's own.
     """
 
     worker: int
     cpu_s: float
     wall_s: float
     loop_lag_ns: array[int] = field(default_factory=lambda: array("q"))
+    read_lag_ns: array[int] = field(default_factory=lambda: array("q"))
     error: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -33,10 +37,12 @@ class WorkerReport:
             "cpu_s": self.cpu_s,
             "wall_s": self.wall_s,
             "loop_lag_ns": list(self.loop_lag_ns),
+            "read_lag_ns": list(self.read_lag_ns),
             "error": self.error,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> WorkerReport:
         """Return the report that `to_json` wrote."""
-        return cls(**{**values, "loop_lag_ns": array("q", values["loop_lag_ns"])})
+        lags = {name: array("q", values[name]) for name in ("loop_lag_ns", "read_lag_ns")}
+        return cls(**{**values, **lags})

@@ -103,7 +103,7 @@ class _Worker:
         for task in [*tasks, *self._scheduled]:
             task.cancel()
         await asyncio.gather(*tasks, *self._scheduled, return_exceptions=True)
-        return WorkerReport(self._plan.index, cpu_s, wall_s, self._lag_ns)
+        return WorkerReport(self._plan.index, cpu_s, wall_s, self._lag_ns, self._transport.read_lag_ns)
 
     async def _first(self, go: asyncio.Future[int]) -> int | None:
         """Return the start of the run, or None if the end comes before it."""

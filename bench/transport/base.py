@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ class Reading:
     Attributes
     ----------
     at_ns, sizes
-        Clock and bytes of each read.
+        Clock and bytes of each read: when the last of them was in the kernel, or in hand where it does not tell.
     framed
         Whether `body` still holds the HTTP head and chunk framing.
     error
@@ -71,7 +72,19 @@ class Target:
 
 
 class Transport(Protocol):
-    """Sends bodies to one target."""
+    """Sends bodies to one target.
+
+    Attributes
+    ----------
+    read_lag_ns
+        From the arrival of bytes in the kernel until they were in hand, ns: the longest of each short while with reads;
+        empty where stamps are the transport's own.
+    """
+
+    @property
+    def read_lag_ns(self) -> array[int]:
+        """Return the lags; see above."""
+        ...
 
     async def connect(self, count: int) -> None:
         """Open `count` connections ahead of time, where the transport can."""
@@ -100,12 +113,16 @@ class _Unframed:
 def unframe(reading: Reading) -> tuple[int | None, Reads]:
     """Return the status and the body's reads; a read that held only framing is none.
 
+    The kernel stamps by the clock of the day: whatever somebody did to that between an arrival and its read, the stamps
+    of a request are in order, from when it was sent until its end.
+
     Raises
     ------
     ValueError
         If the bytes are not an HTTP/1.1 response.
     """
-    pieces = list(Reads(tuple(reading.at_ns), tuple(reading.sizes), reading.body))
+    within = (min(max(at_ns, reading.sent_ns), reading.end_ns) for at_ns in reading.at_ns)
+    pieces = list(Reads(tuple(accumulate(within, max)), tuple(reading.sizes), reading.body))
     if not reading.framed:
         return reading.status, Reads.of(pieces)
     if not pieces:

@@ -1,68 +1,74 @@
-"""The lean transport: an asyncio protocol that stamps and keeps each read, for thousands of streams over plain HTTP.
+"""The lean transport: stamps and keeps each read, for thousands of streams over plain HTTP.
 
-The hot path is a clock reading, two appends and a look at the last five bytes. HTTP is parsed (httptools) only for
-the head and when a read ends like the end of a chunked body; the framing is taken off elsewhere, after the request.
+`arrivals` reads and stamps. HTTP is parsed (httptools) only for the head and when a read ends like the end of a chunked
+body; the framing is taken off elsewhere, after the request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from array import array
-from typing import cast
+from typing import Any
 
 import httptools
 
+from bench.transport.arrivals import Arrivals
 from bench.transport.base import Reading, Target
 
-_LAST_CHUNK = b"0\r\n\r\n"
+_NOTHING = memoryview(b"")
 
 
-class _Connection(asyncio.Protocol):
-    """One keep-alive connection, one request at a time."""
+class _Connection:
+    """One keep-alive connection, one request at a time: a `Receiver`."""
 
-    def __init__(self) -> None:
+    def __init__(self, connected: socket.socket, arrivals: Arrivals) -> None:
+        self.socket = connected
+        self.receive = connected.recvmsg
         self.done: asyncio.Future[str] | None = None
         self.at_ns: array[int] = array("q")
         self.parts: list[bytes] = []
         self.sent_ns = 0
         self.alive = True
         self.unanswered = False
-        self._deferred = False
+        self._arrivals = arrivals
+        self.deferred = False
+        self._unsent = _NOTHING
         self._chunked = False
         self._fed = 0
         self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport | None = None
+        arrivals.add(self)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        # A limit of 0: `resume_writing` then tells when the last byte went to the kernel.
-        self._transport.set_write_buffer_limits(0)
-
-    def data_received(self, data: bytes) -> None:
-        self.at_ns.append(time.perf_counter_ns())
-        self.parts.append(data)
-        if not self._deferred or data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK):
+    def look(self) -> None:
+        """Parse what was read, or end with the connection."""
+        if self.parts[-1]:
             self._parse()
+            return
+        self.at_ns.pop()
+        self.parts.pop()
+        self._drop("connection closed before the end of the response")
 
-    def resume_writing(self) -> None:
-        self.sent_ns = time.perf_counter_ns()
+    def failed(self, error: OSError) -> None:
+        """End with the connection."""
+        self._drop(f"connection closed: {error}")
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.alive = False
+    def _drop(self, error: str) -> None:
         self.unanswered = not self.parts
-        self._end(f"connection closed: {exc}" if exc else "connection closed before the end of the response")
+        self.abort()
+        self._end(error)
 
     def on_headers_complete(self) -> None:
         # Only a chunked body has an end that its own bytes show; any other is parsed as it comes.
-        self._deferred = self._chunked
+        self.deferred = self._chunked
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"transfer-encoding" and b"chunked" in value.lower():
             self._chunked = True
 
     def on_message_complete(self) -> None:
-        self.alive = self.alive and self._parser.should_keep_alive()
+        # An answer to half a request, a refusal mostly: the other half must not go before the next request.
+        self.alive = self.alive and self._parser.should_keep_alive() and not self._unsent
         self._end("")
 
     def _parse(self) -> None:
@@ -82,26 +88,46 @@ class _Connection(asyncio.Protocol):
         """Write a request; the future ends with "" or with what went wrong."""
         self.done = loop.create_future()
         self.at_ns, self.parts = array("q"), []
-        self.sent_ns, self._deferred, self._chunked, self._fed = 0, False, False, 0
+        self.sent_ns, self.deferred, self._chunked, self._fed = 0, False, False, 0
         self._parser = httptools.HttpResponseParser(self)
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            self.alive, self.unanswered = False, True
-            self._end("connection closed")
+        if not self.alive:
+            self._drop("connection closed")
             return self.done
+        # If the kernel takes all of it at once, this is when it was sent. A stamp from after the call would be late by
+        # as long as this process then waited for a core, with the server at work already: its answer would seem
+        # quicker than it was.
         begun_ns = time.perf_counter_ns()
-        transport.write(request)
-        if not transport.get_write_buffer_size():
-            # The kernel took all of it at once. A stamp from after the call would be late by as long as this process
-            # then waited for a core, with the server at work already: its answer would seem quicker than it was.
+        self._unsent = memoryview(request)
+        self._write()
+        if not self._unsent:
             self.sent_ns = begun_ns
+        elif self.alive:
+            loop.add_writer(self.socket.fileno(), self._write_on, loop)
         return self.done
 
+    def _write(self) -> None:
+        try:
+            sent = self.socket.send(self._unsent)
+            # An empty view of the request would keep all of it in memory.
+            self._unsent = self._unsent[sent:] if sent < len(self._unsent) else _NOTHING
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.failed(error)
+
+    def _write_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._write()
+        if not self._unsent:
+            self.sent_ns = time.perf_counter_ns()
+            loop.remove_writer(self.socket.fileno())
+
     def abort(self) -> None:
-        """Drop the connection."""
+        """Close the connection, if it is open."""
         self.alive = False
-        if self._transport is not None:
-            self._transport.abort()
+        if self.socket.fileno() >= 0:
+            asyncio.get_running_loop().remove_writer(self.socket.fileno())
+            self._arrivals.remove(self)
+            self.socket.close()
 
 
 class LeanTransport:
@@ -110,7 +136,12 @@ class LeanTransport:
     def __init__(self, target: Target) -> None:
         if not target.url.startswith("http://"):
             raise ValueError(f"the lean transport speaks plain HTTP only, got {target.url}; use transport = 'aiohttp'")
+        if not hasattr(socket.socket, "recvmsg"):
+            raise ValueError("this system's sockets have no recvmsg; use transport = 'aiohttp'")
         self._target = target
+        self.read_lag_ns = array("q")
+        self._arrivals: Arrivals | None = None
+        self._addresses: list[tuple[Any, ...]] = []
         self._free: list[_Connection] = []
         lines = [
             f"POST {target.path} HTTP/1.1",
@@ -122,8 +153,24 @@ class LeanTransport:
 
     async def _open(self) -> _Connection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(_Connection, self._target.host, self._target.port)
-        return connection
+        self._arrivals = self._arrivals or Arrivals(self.read_lag_ns)
+        if not self._addresses:
+            self._addresses = await loop.getaddrinfo(self._target.host, self._target.port, type=socket.SOCK_STREAM)
+        refused = OSError("no address")
+        for family, kind, protocol, _, address in self._addresses:
+            connecting = socket.socket(family, kind, protocol)
+            try:
+                connecting.setblocking(False)
+                connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                await loop.sock_connect(connecting, address)
+                return _Connection(connecting, self._arrivals)
+            except OSError as error:
+                refused = error
+                connecting.close()
+            except BaseException:
+                connecting.close()
+                raise
+        raise refused
 
     async def connect(self, count: int) -> None:
         """Open `count` connections, some at a time, so that the backlog of the server holds."""
@@ -181,6 +228,8 @@ class LeanTransport:
         for connection in self._free:
             connection.abort()
         self._free.clear()
+        if self._arrivals is not None:
+            self._arrivals.close()
 
 
 def _expire(connection: _Connection, done: asyncio.Future[str], timeout_s: float) -> None:

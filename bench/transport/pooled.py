@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ class AiohttpTransport:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._session: aiohttp.ClientSession | None = None
+        self.read_lag_ns = array("q")
 
     async def connect(self, count: int) -> None:
         """Open the session; its connections open as they are needed."""

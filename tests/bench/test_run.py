@@ -348,7 +348,7 @@ def test_reasoning_and_answer_have_acceptance_lengths_of_their_own(served, confi
 def test_a_gate_that_is_allowed_to_be_shut_is_named_on_every_table_and_holds_nothing_back(
     served, configured, process, tmp_path, monkeypatch
 ):
-    late = SelfAudit(0.1, 0.2, None, 0.1, 0.2, (0.9,), None, 0, 45, ("dispatch lag p99 0.2 is over 0.005",))
+    late = SelfAudit(0.1, 0.2, None, 0.1, 0.2, None, None, (0.9,), None, 0, 45, ("dispatch lag p99 0.2 is over 0.005",))
     monkeypatch.setattr("bench.finished.audit_client", lambda *_: late)
     with served(Simulation("vllm", process)) as simulator:
         held = run(configured(simulator.url), tmp_path / "held", quiet)

@@ -23,8 +23,9 @@ def requests(n=100, *, dispatch_ms=1.0, step_ms=20, merged=0, ttft_ms=100, usage
     return found
 
 
-def report(lag_ms=0.5):
-    return WorkerReport(0, 0.3, 1.0, array("q", [int(lag_ms * MS)] * 50))
+def report(lag_ms=0.5, read_lag_ms=()):
+    lags = (array("q", [int(ms * MS) for ms in row]) for row in ([lag_ms] * 50, read_lag_ms))
+    return WorkerReport(0, 0.3, 1.0, *lags)
 
 
 def test_a_quiet_client_is_valid_and_states_its_lags():
@@ -59,10 +60,20 @@ def test_thresholds_grow_with_what_they_disturb():
     assert audit_client(requests(dispatch_ms=6.0, ttft_ms=400, step_ms=50), [report(9.0)]).valid
 
 
+def test_a_late_loop_does_no_harm_to_stamps_that_are_the_kernels():
+    audit = audit_client(requests(), [report(4.5, [3.0] * 50)])
+    assert audit.valid
+    assert (audit.loop_lag_p99_s, audit.read_lag_p99_s) == pytest.approx((0.0045, 0.003))
+    # But what comes of it does: two chunks in one read have one stamp.
+    assert not audit_client(requests(merged=4), [report(4.5, [3.0] * 50)]).valid
+
+
 def test_what_was_not_observed_is_none_not_fine_by_zero():
     audit = audit_client([], [])
     assert audit.dispatch_lag_p99_s is audit.loop_lag_p99_s is audit.merged_share is audit.cpu_us_per_chunk is None
+    assert audit.read_lag_p50_s is audit.read_lag_p99_s is None
 
 
 def test_a_report_survives_its_json():
-    assert WorkerReport.from_json(json.loads(json.dumps(report().to_json()))) == report()
+    told = report(0.5, [1.0, 2.0])
+    assert WorkerReport.from_json(json.loads(json.dumps(told.to_json()))) == told

@@ -1,12 +1,17 @@
 """Both transports against small raw servers that cut, close and stall as they please."""
 
 import asyncio
+import sys
+import threading
+import time
+from array import array
 from contextlib import suppress
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from bench.transport import lean
+from bench.transport import arrivals, lean
 from bench.transport.base import Reading, Target, unframe
 from bench.transport.lean import LeanTransport
 from bench.transport.registry import make_transport
@@ -206,24 +211,124 @@ def test_a_request_that_the_kernel_takes_at_once_was_sent_before_the_call_that_h
     clock = [100]
 
     class Taking:
-        def set_write_buffer_limits(self, high: int) -> None:
-            pass
+        recvmsg = None
 
-        def write(self, data: bytes) -> None:
+        def send(self, data: bytes) -> int:
             clock[0] = 900  # the process lost its core in here
-
-        def get_write_buffer_size(self) -> int:
-            return 0
-
-        def is_closing(self) -> bool:
-            return False
+            return len(data)
 
     async def posted() -> int:
-        connection = lean._Connection()
-        connection.connection_made(Taking())
+        connection = lean._Connection(Taking(), SimpleNamespace(add=print))
         connection.sent_ns = 7  # of the request before
         connection.post(b"x", asyncio.get_running_loop())
         return connection.sent_ns
 
     monkeypatch.setattr(lean, "time", SimpleNamespace(perf_counter_ns=lambda: clock[0]))
     assert asyncio.run(posted()) == 100
+
+
+def late_reading(streams: int, held_s: float) -> tuple[list[Reading], list[int], list[int]]:
+    """Send on so many streams to servers in a thread that write while the client's loop is held up.
+
+    Returns what was read, when the servers had written, and the lags of the reads.
+    """
+    wrote: list[int] = []
+    handlers: list[asyncio.Task[None] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.append(asyncio.current_task())
+        await reader.readuntil(b"}")
+        await asyncio.sleep(held_s / 4)
+        writer.write(chunked(EVENTS))
+        wrote.append(time.perf_counter_ns())
+        await writer.drain()
+        writer.close()
+
+    ready, port, done = threading.Event(), [0], threading.Event()
+
+    async def serve_all() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
+        port[0] = server.sockets[0].getsockname()[1]
+        ready.set()
+        await asyncio.to_thread(done.wait)
+        await asyncio.gather(*handlers)
+        server.close()
+        await server.wait_closed()
+
+    async def send() -> tuple[list[Reading], list[int]]:
+        transport = LeanTransport(Target(f"http://127.0.0.1:{port[0]}/x"))
+        await transport.connect(streams)
+        sends = [asyncio.create_task(transport.send(b"{}")) for _ in range(streams)]
+        await asyncio.sleep(0.001)
+        time.sleep(held_s)  # as a client that is busy elsewhere
+        readings = await asyncio.gather(*sends)
+        await transport.close()
+        return readings, list(transport.read_lag_ns)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve_all()))
+    thread.start()
+    ready.wait()
+    try:
+        readings, lags = asyncio.run(send())
+    finally:
+        done.set()
+        thread.join()
+    return readings, wrote, lags
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when bytes arrived")
+@pytest.mark.parametrize("streams", [1, arrivals.MANY_STREAMS])
+def test_a_client_that_comes_late_still_stamps_what_arrived_when_it_did(streams):
+    readings, wrote, lags = late_reading(streams, 1.0)
+    assert [r.error for r in readings] == [""] * streams
+    # The writes come a quarter of a second after the requests, the reads three quarters after the writes.
+    assert max(r.at_ns[-1] for r in readings) < max(wrote) + 0.3e9
+    assert max(lags) > 0.3e9
+
+
+def test_where_the_kernel_tells_no_arrivals_the_client_stamps_when_it_reads(monkeypatch):
+    monkeypatch.setattr(arrivals, "sys", SimpleNamespace(platform="another"))
+    (reading,), (wrote_ns,), lags = late_reading(1, 0.4)
+    assert reading.error == ""
+    assert reading.at_ns[-1] > wrote_ns + 0.15e9
+    assert lags == []
+
+
+def test_a_clock_of_the_day_that_is_set_puts_no_stamp_out_of_order_or_outside_its_request():
+    reading = Reading(sent_ns=100, end_ns=900, framed=True)
+    data = chunked([b"<1>", b"<2>", b"<3>"])
+    cuts = [0, data.index(b"<2>"), data.index(b"<3>"), len(data)]
+    reading.body, reading.sizes = data, array("q", np.diff(cuts).tolist())
+    reading.at_ns = array("q", [-7_000, 400, 300])
+    _, reads = unframe(reading)
+    assert list(reads) == [(100, b"<1>"), (400, b"<2>"), (400, b"<3>")]
+    reading.at_ns = array("q", [200, 5_000, 600])
+    assert [at for at, _ in unframe(reading)[1]] == [200, 900, 900]
+
+
+def test_a_connection_that_answered_half_a_request_takes_no_other():
+    """A server that refuses a long request before it has read it would take the rest of it for the next request."""
+    handlers: list[asyncio.Task[None] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.append(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno\n")
+        await writer.drain()
+        with suppress(ConnectionResetError):
+            while await reader.read(1 << 20):
+                pass
+        writer.close()
+
+    async def send() -> list[Reading]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 12)
+        transport = LeanTransport(Target(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", timeout_s=20.0))
+        readings = [await transport.send(b" " * (64 << 20)) for _ in range(2)]
+        await transport.close()
+        await asyncio.gather(*handlers)
+        server.close()
+        await server.wait_closed()
+        return readings
+
+    assert [(unframe(r)[0], r.error) for r in asyncio.run(send())] == [(413, "")] * 2
+    assert len(handlers) == 2

@@ -164,7 +164,8 @@ def test_of_a_tree_the_nodes_are_told_and_the_acceptance_is_the_paths(method, re
 
 
 def test_forwards_that_do_not_fit_the_accept_lengths_are_told_with_the_remedy(method):
-    with method("wasteful_forward") as asked, pytest.raises(HTTPError) as refused:
-        asked.answer(PROMPTS[0], max_tokens=9)
-    assert "--target" in json.loads(refused.value.read())["error"]["message"]
-    refused.value.close()
+    with method("wasteful_forward") as asked:
+        with pytest.raises(HTTPError) as refused:
+            asked.answer(PROMPTS[0], max_tokens=9)
+        with refused.value as page:  # while there is a server to tell the rest of it
+            assert "--target" in json.loads(page.read())["error"]["message"]

@@ -30,8 +30,9 @@ _LOSSLESS = (
 _AUDIT = (
     "A client that lags measures itself. A result is not valid if the dispatch lag's p99 is above max({dispatch:g} ms, "
     "{ttft:.0%} of the median TTFT), more than {merged:.0%} of the chunks were merged with an earlier one in a read, "
-    "the loop lag's p99 is above max({timer:g} ms, {step:.0%} of the median step), or tokens by id differ from the "
-    "server's usage."
+    "the loop lag's p99 is above max({timer:g} ms, {step:.0%} of the median step) while the client itself stamped the "
+    "reads, or tokens by id differ from the server's usage. Where a read lag is told, the kernel stamped them as they "
+    "arrived, and the lag is how much later they were in hand."
 )
 _GATE_HEAD = ("run", "gate", "what it saw")
 _AUDIT_HEAD = (
@@ -39,6 +40,7 @@ _AUDIT_HEAD = (
     "valid",
     "dispatch_lag_p99, ms",
     "loop_lag_p99, ms",
+    "read_lag_p99, ms",
     "merged reads",
     "client CPU, µs/chunk",
     "worker CPU, share of a core",
@@ -164,6 +166,7 @@ def _audit_row(run: Run) -> list[Any]:
         client["valid"],
         milliseconds(client["dispatch_lag_p99_s"]),
         milliseconds(client["loop_lag_p99_s"]),
+        milliseconds(client.get("read_lag_p99_s")),
         None if client["merged_share"] is None else f"{client['merged_share']:.2%}",
         client["cpu_us_per_chunk"],
         max(shares) if shares else None,
