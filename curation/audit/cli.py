@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,11 +74,12 @@ def audit() -> None:
 @json_option
 def run(**options: Any) -> None:
     """Look for the prompts of --benchmark in CORPUS: files, folders, globs or addresses."""
-    from curation.audit.session import Request, run_audit
-
     as_json, fail_on = options.pop("as_json"), options.pop("fail_on")
-    request = Request(**options)
-    results = run_audit(request)
+    with _cycles_seldom_sought():
+        from curation.audit.session import Request, run_audit
+
+        request = Request(**options)
+        results = run_audit(request)
     if results is None:
         i, n = request.shard
         click.echo(f"shard {i}/{n} is done; when all are: speedbench audit merge {request.out} --out DIR", err=True)
@@ -115,6 +119,17 @@ def self_(dist: str, as_json: bool) -> None:
     click.echo(json.dumps(as_document(result), ensure_ascii=False, indent=2) if as_json else as_text(result))
     if result.faults:
         sys.exit(1)
+
+
+@contextmanager
+def _cycles_seldom_sought() -> Iterator[None]:
+    """Let Python look for cycles of objects a hundred times less often: an audit makes many objects and no cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(100 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _show(results: Results, *, as_json: bool, fail_on: tuple[str, ...]) -> None:

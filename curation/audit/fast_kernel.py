@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,11 +21,11 @@ _NEEDS_PREPARATION, _UNKNOWN = 1, 2  # of `audit_fast`, which needs numba to be 
 _UNKNOWN_CODE = 0xFFFFFFFF
 _FOUR_BYTE_CODES = 1 << 21
 _MATCHES = 1 << 16
-_BLOCK_BYTES = 1 << 20
+_CHUNK = 256  # of `audit_fast_filter`
 _COARSE_WORDS = 1 << 15
 
 
-def _address(array: NDArray[Any]) -> int:
+def _address(array: Any) -> int:
     return int(array.ctypes.data)
 
 
@@ -61,6 +59,11 @@ class _Table:
         coarse = np.bitwise_or.reduce(seen.reshape(min(len(seen), _COARSE_WORDS), -1), axis=1)
         return cls(rows, table.begins[table.buckets].astype(np.int32), seen, coarse)
 
+    def arguments(self) -> tuple[int, ...]:
+        """Return what the machine code takes of it: address of the filter and shift, of the rows and shift."""
+        held = _address(self.seen), _shift(len(self.seen))
+        return *held, _address(self.begins), _shift(len(self.begins) - 1), _address(self.rows)
+
 
 def _shift(num_patterns: int) -> int:
     """How far to shift a word so that as many leading bits are left as tell so many patterns apart."""
@@ -78,34 +81,38 @@ class FastKernel:
         What is looked for.
     near_misses
         Keep the matches of pairs that no class can hold, but that share half of the prompt.
+    all_tokens
+        Keep the tokens of documents without matches, too.
     """
 
-    def __init__(self, index: OverlapIndex, *, near_misses: bool = False) -> None:
+    def __init__(self, index: OverlapIndex, *, near_misses: bool = False, all_tokens: bool = False) -> None:
         self._code = load_machine_code()
-        self._index = index
+        self._share, self._all_tokens = min_around(index.max_prompts), all_tokens
         self._five, self._three = _Table.of(index.five), _Table.of(index.three)
-        self._two_bytes, self._three_bytes = two_byte_table(), three_byte_characters()
-        self._four_bytes = np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32)
-        may_miss, min_run = may_be_missing(index, near_misses=near_misses), told_run(index)
-        own = (index.hashes, index.first, index.num_tokens, index.num_weighted, may_miss, min_run, index.stride)
-        self._prompts = [np.ascontiguousarray(array) for array in own]
-        self._weighted = np.ascontiguousarray(index.weighted)
+        self._characters = (
+            two_byte_table(),
+            three_byte_characters(),
+            np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32),
+        )
+        prompts = index.hashes, index.first, index.num_tokens, index.weighted, index.num_weighted
+        asked = may_be_missing(index, near_misses=near_misses), told_run(index), index.stride
+        self._prompts = [np.ascontiguousarray(array) for array in (*prompts, *asked)]
         self._heads = np.full(len(index.num_tokens), -1, np.int32)
+        self._rows, self._shingles = np.empty((2, _CHUNK), np.int32), np.empty(_CHUNK, np.uint64)
+        self._matches = np.empty((2, _MATCHES, 4), np.int64)
         self._following = np.empty(_MATCHES, np.int32)
-        self._matches = np.empty((_MATCHES, 4), np.int64)
-        self._shingles = np.empty(256, np.uint64)
-        self._capacity = -1
+        self._capacity = self._longest = -1
 
-    def _reserve(self, num_bytes: int, num_documents: int) -> None:
-        most = num_bytes // 2 + num_documents + 8  # tokens lie at least two bytes apart, or are three bytes long
-        if most <= self._capacity:
-            return
+    def _reserve(self, num_bytes: int, num_documents: int, longest: int) -> None:
         # Working memory that is kept: fresh pages for every batch would cost more than the search.
-        self._capacity = most
-        self._buffer = np.empty(2 * most + 64, np.uint8)
-        self._hashes, self._edges = np.empty(most, np.uint64), np.empty(2 * most, np.int32)
-        self._flagged = np.empty((2, most), np.int32)
-        self._rows = np.empty((2, most), np.int32)
+        most = num_bytes // 2 + num_documents + 8  # tokens lie at least two bytes apart, or are three bytes long
+        if most > self._capacity:
+            self._capacity = most
+            self._hashes, self._edges = np.empty(most, np.uint64), np.empty(2 * most, np.int32)
+        if longest > self._longest:
+            self._longest = longest
+            self._buffer = np.empty(longest + 64, np.uint8)
+            self._flagged = np.empty((2, longest // 2 + 8), np.int32)
 
     def __call__(self, raw: Bytes, begin: Ints, end: Ints) -> Found:
         """Find what the documents ``raw[begin[i]:end[i]]`` share with the prompts.
@@ -117,37 +124,48 @@ class FastKernel:
         begin, end
             Shape ``(d,)``.
         """
-        self._reserve(int((end - begin).sum()), len(begin))
-        status, first = np.zeros(len(begin), np.uint8), np.zeros(len(begin) + 1, np.int64)
-        fives, threes = [], []
-        for a, b in _blocks(begin, end):
-            # A block at a time is tokenised and searched: its tokens are still in the cache.
-            num_flagged = self._scan(raw, begin[a:b], end[a:b], first[a : b + 1], status[a:b])
-            fives.append(self._search(first[a : b + 1], SHINGLE, int(num_flagged[0]), a))
-            threes.append(self._search(first[a : b + 1], SHORT_SHINGLE, int(num_flagged[1]), a))
+        length, num_documents = end - begin, len(begin)
+        self._reserve(int(length.sum()), num_documents, int(length.max(initial=0)))
+        status, num_tokens = np.zeros(num_documents, np.uint8), np.zeros(num_documents, np.int64)
+        first, num_matches = np.zeros(num_documents + 1, np.int64), np.zeros(2, np.int64)
+        done = 0
+        while done < num_documents:
+            done = self._search(raw, begin, end, done, first, num_tokens, status, num_matches)
+            if done < num_documents and status[done] == _UNKNOWN:
+                self._learn(raw[begin[done] : end[done]])
+            elif done < num_documents:
+                self._matches = np.concatenate([self._matches, np.empty_like(self._matches)], axis=1)
+                self._following = np.empty(self._matches.shape[1], np.int32)
         edges = self._edges[: 2 * first[-1]]
         none = np.zeros(0, np.int64)
         tokens = Tokens(self._hashes[: first[-1]], edges[0::2], edges[1::2], first, none, none.astype(np.uint8))
-        postings = _postings(fives, SHINGLE), _postings(threes, SHORT_SHINGLE)
-        return Found(Batch(raw, begin, end, tokens, {}), postings, np.flatnonzero(status == _NEEDS_PREPARATION))
+        fives, threes = num_matches.tolist()
+        postings = _postings(self._matches[0, :fives], SHINGLE), _postings(self._matches[1, :threes], SHORT_SHINGLE)
+        left = np.flatnonzero(status == _NEEDS_PREPARATION)
+        return Found(Batch(raw, begin, end, tokens, {}), postings, num_tokens, left)
 
-    def _scan(self, raw: Bytes, begin: Ints, end: Ints, first: Ints, status: Bytes) -> Ints:
-        """Write the tokens of a block behind those before it; return how many shingles of each size are flagged."""
-        num_flagged = np.zeros(2, np.int64)
-        filters = self._five.coarse, self._five.seen, self._three.seen
-        while True:
-            self._code.scan_documents(
-                *(_address(raw), len(raw), _address(begin), _address(end), len(begin)),
-                *(_address(self._two_bytes), _address(self._three_bytes), _address(self._four_bytes)),
-                _address(self._buffer),
-                *chain.from_iterable((_address(seen), _shift(len(seen))) for seen in filters),
-                *map(_address, (self._hashes, self._edges, first, status, *self._flagged, num_flagged, self._shingles)),
-            )
-            unknown = np.flatnonzero(status == _UNKNOWN)
-            if not len(unknown):
-                return num_flagged
-            for i in unknown:
-                self._learn(raw[begin[i] : end[i]])
+    def _search(
+        self,
+        raw: Bytes,
+        begin: Ints,
+        end: Ints,
+        document: int,
+        first: Ints,
+        num_tokens: Ints,
+        status: Bytes,
+        num_matches: Ints,
+    ) -> int:
+        """Go on with a document; return the one that could not be finished, or how many there are."""
+        five, three = self._five, self._three
+        return self._code.find_shared(
+            *(_address(raw), len(raw), _address(begin), _address(end), document, len(begin)),
+            *map(_address, (*self._characters, self._buffer)),
+            *(_address(five.coarse), _shift(len(five.coarse)), *five.arguments(), *three.arguments()),
+            *(*map(_address, self._prompts), self._share, self._all_tokens),
+            *map(_address, (self._hashes, self._edges, first, num_tokens, status, *self._matches)),
+            self._matches.shape[1],
+            *map(_address, (num_matches, *self._flagged, *self._rows, self._heads, self._following, self._shingles)),
+        )
 
     def _learn(self, raw: Bytes) -> None:
         """Fold the characters of four bytes that were not met before: too many for a table, too few to matter."""
@@ -157,41 +175,9 @@ class FastKernel:
         for i in range(4):
             point = (point << 6) | (raw[at + i] & np.uint8(7 if i == 0 else 63))
         for code in np.unique(point).tolist():
-            self._four_bytes[code] = four_byte_code(code)
-
-    def _search(self, first: Ints, size: int, num_flagged: int, document: int) -> NDArray[np.int64]:
-        """Return document, prompt, place and position of the matches of a block that begins with a document."""
-        table = self._five if size == SHINGLE else self._three
-        flagged = self._flagged[0 if size == SHINGLE else 1]
-        while True:
-            places = flagged[:num_flagged].copy()
-            found = self._code.search_shingles(
-                *(_address(self._hashes), _address(first), size, _address(places), num_flagged),
-                *(_address(table.begins), _shift(len(table.begins) - 1), _address(table.rows)),
-                *map(_address, (*self._rows, *self._prompts)),
-                min_around(self._index.max_prompts),
-                *map(_address, (self._weighted, self._heads, self._following, self._matches)),
-                len(self._matches),
-                _address(self._shingles),
-            )
-            if found >= 0:
-                matches = self._matches[:found].copy()
-                matches[:, 0] += document
-                return matches
-            self._following = np.empty(4 * len(self._matches), np.int32)
-            self._matches = np.empty((4 * len(self._matches), 4), np.int64)
+            self._characters[2][code] = four_byte_code(code)
 
 
-def _blocks(begin: Ints, end: Ints) -> Iterator[tuple[int, int]]:
-    ends = np.cumsum(end - begin)
-    a = 0
-    while a < len(begin):
-        base = int(ends[a - 1]) if a else 0
-        b = max(a + 1, int(np.searchsorted(ends, base + _BLOCK_BYTES, "right")))
-        yield a, b
-        a = b
-
-
-def _postings(parts: Sequence[NDArray[np.int64]], size: int) -> Postings:
-    document, prompt, at, position = np.ascontiguousarray(np.concatenate(parts).T)
+def _postings(matches: NDArray[np.int64], size: int) -> Postings:
+    document, prompt, at, position = matches.T.copy()
     return Postings(document, prompt, at, position, size)

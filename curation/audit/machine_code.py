@@ -40,18 +40,19 @@ _SOURCES = (
 )
 _P, _I, _U, _D = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 _ARGUMENTS = {
-    "scan_documents": (_P, _I, _P, _P, _I, *[_P] * 4, *[_P, _U] * 3, *[_P] * 8),
-    "search_shingles": (_P, _P, _I, _P, _I, _P, _U, *[_P] * 10, _D, *[_P] * 4, _I, _P),
+    "find_shared": (
+        *(_P, _I, _P, _P, _I, _I, *[_P] * 4, _P, _U, *(_P, _U, _P, _U, _P) * 2),
+        *(*[_P] * 8, _D, _I, *[_P] * 7, _I, *[_P] * 8),
+    ),
 }
 """Functions of the code, and the C types of their arguments; each returns a 64-bit integer."""
 
 
 @dataclass(frozen=True)
 class MachineCode:
-    """The functions of `curation.kernels.audit_fast_entry`, loaded; `engine` owns their memory."""
+    """The function of `curation.kernels.audit_fast_entry`, loaded; `engine` owns its memory."""
 
-    scan_documents: Callable[..., int]
-    search_shingles: Callable[..., int]
+    find_shared: Callable[..., int]
     engine: Any
 
 

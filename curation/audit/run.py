@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +23,6 @@ from curation.audit.scanning import Scanner, make_scanner
 from curation.kernels.audit_classify import Hit
 from curation.kernels.audit_index import OverlapIndex
 from curation.kernels.audit_rules import RULES
-from curation.processes import one_thread_pool
 from curation.store import write_json
 from sources.disk import atomic
 
@@ -107,35 +102,16 @@ def read_plan(out: Path) -> Plan:
         raise AuditError(f"{out}: holds no plan.json of an audit; name the --out of `speedbench audit run`") from None
 
 
-def run_units(job: Job, units: Sequence[Unit], workers: int) -> None:
-    """Run units in this process, or in several."""
+def run_units(job: Job, units: Sequence[Unit], workers: int, index: OverlapIndex) -> None:
+    """Run units in this process with an index that is open, or in several."""
     if workers <= 1 or len(units) <= 1:
-        runner = UnitRunner(job)
+        runner = UnitRunner(job, scanner_of(job, index))
         for unit in units:
             report(job.plan, unit, runner(unit))
         return
-    waiting = iter(units)
-    # As many units are handed out as there are workers, so that a broken pool tells which were under way.
-    with one_thread_pool(workers, partial(_set_up, job)) as pool:
-        running: dict[Future[RowCounts], Unit] = {}
-        try:
-            while True:
-                running.update((pool.submit(_run_in_worker, u), u) for u in islice(waiting, workers - len(running)))
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    report(job.plan, running[future], future.result())
-                    del running[future]
-        except BrokenProcessPool:
-            raise _killed(job.plan, running.values()) from None
+    from curation.audit.worker_pool import run_in_processes
 
-
-def _killed(plan: Plan, running: Iterable[Unit]) -> AuditError:
-    where = "; ".join(f"unit {u.number + 1} of {plan.files[u.file].path}" for u in running)
-    return AuditError(
-        f"a worker process was ended from outside, by the system where memory ran out, at {where}; "
-        "the same command goes on with what is not done, with fewer --workers in less memory"
-    )
+    run_in_processes(job, units, workers)
 
 
 def scanner_of(job: Job, index: OverlapIndex) -> Scanner:
@@ -149,19 +125,6 @@ def report(plan: Plan, unit: Unit, counts: RowCounts) -> None:
     """Say that a unit is done."""
     path = plan.files[unit.file].path
     logger.info("audit: unit %d of %d, %s: %d documents", unit.number + 1, len(plan.units), path, counts.documents)
-
-
-_runner: Callable[[Unit], RowCounts] | None = None
-
-
-def _set_up(job: Job) -> None:
-    global _runner  # noqa: PLW0603 - a worker process has one job for its whole life
-    _runner = UnitRunner(job)
-
-
-def _run_in_worker(unit: Unit) -> RowCounts:
-    assert _runner is not None
-    return _runner(unit)
 
 
 class UnitRunner:

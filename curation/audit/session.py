@@ -77,7 +77,7 @@ def prepare_run(request: Request) -> tuple[Plan, BenchmarkIndex]:
 
         run_on_ray(job, units, index.overlap, request.address)
     else:
-        run_units(job, units, _workers(request.workers, plan))
+        run_units(job, units, _workers(request.workers, plan), index.overlap)
     return plan, index
 
 

@@ -18,6 +18,7 @@ from curation.kernels.audit_tokens import Batch, Ints
 
 _NO_LETTERS = re.compile(r"[\W_]+", re.ASCII)
 _ASCII_SYMBOLS = frozenset("*/%&@#^~|\\_`$+=<>")
+_SYMBOL = re.compile(r"[*/%&@#^~|\\_`$+=<>]|[^\x00-\x7f]")
 _MINUS = re.compile(r"(?<=[\w)\]])\s*[-\u2212\u2013]\s*(?=[\d(])")
 
 
@@ -264,4 +265,4 @@ def _symbols(text: str) -> tuple[str, ...]:
     folded = unicodedata.normalize("NFKC", text)
     # Between a word and a number a dash is a minus; between words it is punctuation.
     folded = _MINUS.sub(" \u2212 ", folded)
-    return tuple(c for c in folded if c in _ASCII_SYMBOLS or unicodedata.category(c) in ("Sm", "Sc"))
+    return tuple(c for c in _SYMBOL.findall(folded) if c in _ASCII_SYMBOLS or unicodedata.category(c) in ("Sm", "Sc"))

@@ -82,27 +82,17 @@ def _find_rows(
 
 @compiled
 def _is_alike(
-    hashes: Any,
-    low: Any,
-    high: Any,
-    at: Any,
-    size: Any,
-    prompt: Any,
-    position: Any,
-    prompt_hashes: Any,
-    prompt_first: Any,
-    num_tokens: Any,
-    stride: Any,
-    share: Any,
+    hashes: Any, low: Any, high: Any, at: Any, size: Any, prompt: Any, position: Any, prompts: Any, share: Any
 ) -> Any:
     """Tell whether enough tokens around a match are the same."""
+    prompt_hashes, first, num_tokens, _weighted, _num_weighted, _may_miss, _min_run, stride = prompts
     if stride[prompt] > 1:
         return True
     shift = at - position
     a = max(0, position - AROUND)
     b = min(num_tokens[prompt], position + size + AROUND)
     same: Any = 0
-    own = prompt_first[prompt]
+    own = first[prompt]
     for j in range(max(a, low - shift), min(b, high - shift)):
         same += np.int64(hashes[shift + j] == prompt_hashes[own + j])
     return same >= share * (b - a)
@@ -110,25 +100,14 @@ def _is_alike(
 
 @compiled
 def _may_be_alike(
-    hashes: Any,
-    low: Any,
-    high: Any,
-    size: Any,
-    prompt: Any,
-    begin: Any,
-    out: Any,
-    following: Any,
-    prompt_hashes: Any,
-    prompt_first: Any,
-    num_tokens: Any,
-    weighted: Any,
-    may_miss: Any,
+    hashes: Any, low: Any, high: Any, size: Any, prompt: Any, begin: Any, out: Any, following: Any, prompts: Any
 ) -> Any:
     """Tell whether all weighted tokens of a prompt, but for some, stand near where some match says.
 
     `audit_candidates` asks for as many, of fewer places: along one match, and off it only two in a row.
     """
-    own = prompt_first[prompt]
+    prompt_hashes, first, num_tokens, weighted, _num_weighted, may_miss, _min_run, _stride = prompts
+    own = first[prompt]
     n = num_tokens[prompt]
     missing = may_miss[prompt]
     for j in range(n):
@@ -160,21 +139,15 @@ def _drop_hopeless(
     low: Any,
     high: Any,
     size: Any,
+    prompts: Any,
+    heads: Any,
+    following: Any,
     out: Any,
     begin: Any,
     count: Any,
-    prompt_hashes: Any,
-    prompt_first: Any,
-    num_tokens: Any,
-    weighted: Any,
-    num_weighted: Any,
-    may_miss: Any,
-    stride: Any,
-    min_run: Any,
-    heads: Any,
-    following: Any,
 ) -> Any:
     """Drop, in place, the matches of one document with prompts that no class can hold; return how many stay."""
+    _hashes, _first, _num_tokens, _weighted, num_weighted, _may_miss, min_run, stride = prompts
     for i in range(count - 1, begin - 1, -1):
         prompt = out[4 * i + 1]
         following[i] = heads[prompt]
@@ -190,10 +163,7 @@ def _drop_hopeless(
             k = np.int64(following[k])
         good = stride[prompt] > 1 or n + size - 1 >= min_run[prompt]
         if not good and 4 * n * size >= max(num_weighted[prompt], 1):
-            good = _may_be_alike(
-                *(hashes, low, high, size, prompt, i, out, following),
-                *(prompt_hashes, prompt_first, num_tokens, weighted, may_miss),
-            )
+            good = _may_be_alike(hashes, low, high, size, prompt, i, out, following, prompts)
         heads[prompt] = _GOOD if good else _BAD
     kept: Any = begin
     for i in range(begin, count):
@@ -209,49 +179,54 @@ def _drop_hopeless(
 
 
 @compiled
-def search_flagged(
+def search_document(
     hashes: Any,
-    first: Any,
+    low: Any,
+    high: Any,
     size: Any,
     places: Any,
     n: Any,
-    begins: Any,
-    shift: Any,
-    rows: Any,
-    row: Any,
-    end: Any,
-    prompt_hashes: Any,
-    prompt_first: Any,
-    num_tokens: Any,
-    num_weighted: Any,
-    may_miss: Any,
-    min_run: Any,
-    stride: Any,
+    table: Any,
+    prompts: Any,
     share: Any,
-    weighted: Any,
-    heads: Any,
-    following: Any,
+    work: Any,
+    document: Any,
     out: Any,
+    count: Any,
     capacity: Any,
-    shingles: Any,
 ) -> Any:
-    """Write document, prompt, place and position of the matches; return how many, or -1 if there is no room."""
-    count: Any = 0
-    document: Any = 0
-    opened: Any = 0
+    """Write document, prompt, place and position of the matches of one document behind `count` others.
+
+    Parameters
+    ----------
+    hashes, low, high
+        Tokens ``low`` to ``high - 1`` are the document's.
+    size, places, n
+        Tokens of a shingle, and the n tokens at which those begin that the filter let through; written over.
+    table
+        Where to look: first row of each bucket, how far to shift a hash for its bucket, and the rows.
+    prompts, share
+        Arrays of `OverlapIndex` and of `audit_candidates`: hashes, first, num_tokens, weighted, num_weighted, what may
+        be missing, the run that is told, and stride; and the share of tokens that must be the same around a match.
+    work
+        Working memory: row and end (`CHUNK` entries), heads (one a prompt, -1 before and after), following
+        (`capacity` entries) and shingles (`CHUNK` entries).
+    document, out, count, capacity
+        What is written, and the room for it in entries of four numbers.
+
+    Returns
+    -------
+    int
+        How many there are then, or -1 if there is no room.
+    """
+    begins, shift, rows = table
+    row, end, heads, following, shingles = work
+    opened = count
     for begin in range(0, n, CHUNK):
         limit = min(begin + CHUNK, n)
         found = _find_rows(hashes, size, places, begin, limit, begins, shift, rows, row, end, shingles)
         for i in range(found):
             at = np.int64(places[i])
-            if first[document + 1] <= at:
-                count = opened = _drop_hopeless(
-                    *(hashes, first[document], first[document + 1], size, out, opened, count),
-                    *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted, may_miss),
-                    *(stride, min_run, heads, following),
-                )
-                while first[document + 1] <= at:
-                    document += 1
             shingle = shingles[i]
             r = np.int64(row[i])
             last = np.int64(end[i])
@@ -259,7 +234,6 @@ def search_flagged(
                 r += 1
             if r == last:
                 continue
-            low, high = first[document], first[document + 1]
             before = _bytes_at(hashes, at - AROUND, low, high)
             behind = _bytes_at(hashes, at + size, low, high)
             while r < last and rows[4 * r] == shingle:
@@ -268,20 +242,7 @@ def search_flagged(
                 if alike >= (place & np.uint64(31)):
                     prompt = np.int64(place >> np.uint64(32))
                     position = np.int64((place & _LOW_HALF) >> np.uint64(5))
-                    if _is_alike(
-                        hashes,
-                        low,
-                        high,
-                        at,
-                        size,
-                        prompt,
-                        position,
-                        prompt_hashes,
-                        prompt_first,
-                        num_tokens,
-                        stride,
-                        share,
-                    ):
+                    if _is_alike(hashes, low, high, at, size, prompt, position, prompts, share):
                         if count == capacity:
                             return -1
                         out[4 * count] = document
@@ -290,8 +251,4 @@ def search_flagged(
                         out[4 * count + 3] = position
                         count += 1
                 r += 1
-    return _drop_hopeless(
-        *(hashes, first[document], first[document + 1], size, out, opened, count),
-        *(prompt_hashes, prompt_first, num_tokens, weighted, num_weighted, may_miss),
-        *(stride, min_run, heads, following),
-    )
+    return _drop_hopeless(hashes, low, high, size, prompts, heads, following, out, opened, count)

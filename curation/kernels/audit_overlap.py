@@ -27,13 +27,17 @@ class Found:
     Attributes
     ----------
     batch, postings
-        The documents and their tokens, and the shared shingles of both sizes.
+        The documents and their tokens, and the shared shingles of both sizes; a document that shares none need have no
+        tokens.
+    num_tokens
+        Tokens of each document.
     left
         Documents, ascending, that have no tokens here since they must be prepared first.
     """
 
     batch: Batch
     postings: tuple[Postings, Postings]
+    num_tokens: Ints
     left: Ints
 
 
@@ -82,7 +86,7 @@ def scan(raw: Bytes, offsets: Ints, index: OverlapIndex, rule: Rule = ADAPTIVE, 
         Also return pairs of kind `near_miss`.
     """
     batch = tokenize_prepared(raw, offsets)
-    found = Found(batch, find_postings(batch.tokens, index), np.zeros(0, np.int64))
+    found = Found(batch, find_postings(batch.tokens, index), np.diff(batch.tokens.first), np.zeros(0, np.int64))
     return judge(found, index, rule, near_misses=near_misses)
 
 
@@ -96,7 +100,7 @@ def judge(found: Found, index: OverlapIndex, rule: Rule = ADAPTIVE, *, near_miss
         candidates = find_candidates(batch.tokens, postings, index, near_misses=near_misses)
         for hit in classify(batch, candidates, index, rule, near_misses=near_misses):
             keep_best(best, hit)
-    return Scan([best[pair] for pair in sorted(best)], np.diff(batch.tokens.first))
+    return Scan([best[pair] for pair in sorted(best)], found.num_tokens)
 
 
 def keep_best(best: dict[tuple[int, int], Hit], hit: Hit) -> None:

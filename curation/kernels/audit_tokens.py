@@ -16,7 +16,7 @@ from curation.kernels.audit_fold import (
     SPECIAL,
     four_byte_code,
     prepare,
-    three_byte_table,
+    three_byte_codes,
     two_byte_table,
 )
 from curation.kernels.audit_hash import token_hashes
@@ -208,7 +208,7 @@ def _fold_rest(raw: Bytes, folded: Bytes) -> Ints:
     at = np.flatnonzero(((raw - np.uint8(0xE0)) < 4) | (raw == 0xEA) | (raw >= 0xEE) & (raw < 0xF0))
     if len(at):
         at = _complete(at, raw, _THREE)
-        specials.append(_scatter(folded, at, three_byte_table()[_code_points(raw, at)], _THREE))
+        specials.append(_scatter(folded, at, three_byte_codes(_code_points(raw, at)), _THREE))
     at = np.flatnonzero(raw >= 0xF0)
     if len(at):
         at = _complete(at, raw, _FOUR)

@@ -20,7 +20,7 @@ from curation.kernels.audit_fold import three_byte_table
 from curation.kernels.audit_index import OverlapIndex, build_index
 from curation.kernels.audit_overlap import judge, scan
 from curation.kernels.audit_postings import find_postings
-from curation.kernels.audit_tokens import join_texts, tokenize_prepared
+from curation.kernels.audit_tokens import Ints, join_texts, tokenize_prepared
 from tests.audit.corpora import FILLER, FOG, MILL, WIRE, hits_of, write_jsonl
 
 BOWLS = "A shelf holds 17 bowls and a cart carries 48 shelves so how many bowls travel on 6 carts"
@@ -82,8 +82,11 @@ def edited_prompts(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-def rows(candidates: Candidates) -> list[list[float]]:
-    return [getattr(candidates, name).tolist() for name in Candidates.__slots__]
+def rows(candidates: Candidates, first: Ints) -> list[list[float]]:
+    """Candidates with their places counted from the document's first token, which one kernel may have further up."""
+    places = ("low", "high", "diagonal", "begin", "end")
+    columns = {name: getattr(candidates, name) for name in Candidates.__slots__}
+    return [(c - first[candidates.document] if name in places else c).tolist() for name, c in columns.items()]
 
 
 @given(st.lists(edited_prompts(), min_size=1, max_size=4), st.booleans())
@@ -94,5 +97,7 @@ def test_the_compiled_filter_drops_nothing_that_is_asked_for(texts: list[str], n
     found = kernel(near_misses)(raw, offsets[:-1], offsets[1:] - 1)
     for slow, fast in zip(find_postings(batch.tokens, index), found.postings, strict=True):
         expected = find_candidates(batch.tokens, slow, index, near_misses=near_misses)
-        assert rows(find_candidates(found.batch.tokens, fast, index, near_misses=near_misses)) == rows(expected)
+        candidates = find_candidates(found.batch.tokens, fast, index, near_misses=near_misses)
+        assert rows(candidates, found.batch.tokens.first) == rows(expected, batch.tokens.first)
+    assert found.num_tokens.tolist() == np.diff(batch.tokens.first).tolist()
     assert judge(found, index, near_misses=near_misses).hits == scan(raw, offsets, index, near_misses=near_misses).hits

@@ -112,7 +112,9 @@ def test_a_killed_worker_is_a_refusal_that_names_the_unit_and_leaves_no_process(
     killer = threading.Thread(target=kill_the_last)
     killer.start()
     with pytest.raises(AuditError, match=r"unit 5 of .*part-4\.jsonl"):
-        run_units(Job(plan, str(tmp_path / "cache" / "audit" / index.key[:32]), str(out), False), plan.units, 2)
+        run_units(
+            Job(plan, str(tmp_path / "cache" / "audit" / index.key[:32]), str(out), False), plan.units, 2, index.overlap
+        )
     killer.join()
     assert multiprocessing.active_children() == []
 
