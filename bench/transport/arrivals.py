@@ -31,7 +31,7 @@ LAG_SAMPLE_S = 0.02
 _SO_TIMESTAMPNS = 35  # Linux; `socket` does not name it
 _TIMESPEC = struct.Struct("@qq")
 _CONTROL_BYTES = 64
-_UNDISTURBED_NS = 20_000  # three readings of clocks without the loss of the core between them
+_UNDISTURBED_NS = 5_000
 
 
 class Receiver(Protocol):
@@ -64,6 +64,23 @@ class Receiver(Protocol):
         ...
 
 
+class _LagSamples:
+    """Keeps, of each `LAG_SAMPLE_S` with reads, the longest time from an arrival until now."""
+
+    def __init__(self, read_lag_ns: array[int]) -> None:
+        self._read_lag_ns = read_lag_ns
+        self._sampled_ns = 0
+
+    def add(self, at_ns: int) -> None:
+        """Take an arrival that is in hand now."""
+        now_ns = time.perf_counter_ns()
+        if now_ns - self._sampled_ns > LAG_SAMPLE_S * 1e9:
+            self._sampled_ns = now_ns
+            self._read_lag_ns.append(now_ns - at_ns)
+        else:
+            self._read_lag_ns[-1] = max(self._read_lag_ns[-1], now_ns - at_ns)
+
+
 class Arrivals:
     """Watches sockets for the running loop, and hands each read with its stamp to the socket's receiver.
 
@@ -75,8 +92,7 @@ class Arrivals:
     """
 
     def __init__(self, read_lag_ns: array[int]) -> None:
-        self._read_lag_ns = read_lag_ns
-        self._sampled_ns = 0
+        self._samples = _LagSamples(read_lag_ns)
         self._loop = asyncio.get_running_loop()
         self._receivers: dict[int, Receiver] = {}
         self._poll = select.epoll() if sys.platform == "linux" else None
@@ -91,7 +107,7 @@ class Arrivals:
         if self._poll is None:
             self._loop.add_reader(fd, self._read, [(fd, 0)])
             return
-        if sys.maxsize > 2**32:
+        if sys.maxsize > 2**32:  # the option's number and the stamp's layout are those of 64 bits
             receiver.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._poll.register(fd, select.EPOLLIN)
         if self._next is None and len(self._receivers) >= MANY_STREAMS:
@@ -140,7 +156,7 @@ class Arrivals:
     def _read(self, events: list[tuple[int, int]]) -> None:
         receivers, unpack = self._receivers, _TIMESPEC.unpack
         clock, at_ns = time.perf_counter_ns, 0
-        offset_ns = _offset_ns()
+        offset_ns = _day_offset_ns()
         for fd, _ in events:
             receiver = receivers[fd]
             try:
@@ -160,22 +176,20 @@ class Arrivals:
             if not receiver.deferred or len(data) < len(LAST_CHUNK) or data.endswith(LAST_CHUNK):
                 receiver.look()
         if at_ns:
-            self._sample(at_ns)
-
-    def _sample(self, at_ns: int) -> None:
-        now_ns = time.perf_counter_ns()
-        if now_ns - self._sampled_ns > LAG_SAMPLE_S * 1e9:
-            self._sampled_ns = now_ns
-            self._read_lag_ns.append(now_ns - at_ns)
-        else:
-            self._read_lag_ns[-1] = max(self._read_lag_ns[-1], now_ns - at_ns)
+            self._samples.add(at_ns)
 
 
-def _offset_ns() -> int:
-    """`time.perf_counter_ns` less the clock of the day, by which the kernel stamps: anew each time, for that is set."""
-    while True:
-        before_ns = time.perf_counter_ns()
-        day_ns = time.time_ns()
-        after_ns = time.perf_counter_ns()
-        if after_ns - before_ns < _UNDISTURBED_NS:
-            return (before_ns + after_ns) // 2 - day_ns
+def _day_offset_ns() -> int:
+    """Return `time.perf_counter_ns` less the clock of the day, by which the kernel stamps and which may be set."""
+    # Two readings close about a third tell the offset to half the time between them, unless the core was lost there.
+    doubt_ns, offset_ns = _doubt_and_offset_ns()
+    if doubt_ns > _UNDISTURBED_NS:
+        _, offset_ns = min((doubt_ns, offset_ns), _doubt_and_offset_ns(), _doubt_and_offset_ns())
+    return offset_ns
+
+
+def _doubt_and_offset_ns() -> tuple[int, int]:
+    before_ns = time.perf_counter_ns()
+    day_ns = time.time_ns()
+    after_ns = time.perf_counter_ns()
+    return after_ns - before_ns, (before_ns + after_ns) // 2 - day_ns
