@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def list_all(paths: tuple[str, ...], markdown: bool, as_json: bool) -> None:
     if markdown:
         click.echo(docs_table(list_recipes()), nl=False)
         return
-    given = _pairs(paths)
+    given = _pairs(paths, list_recipes())
     rows = [(recipe, *runnable(recipe, given)) for recipe in list_recipes()]
     if as_json:
         click.echo(json.dumps([{**_facts(recipe), "runs": ok, "missing": why} for recipe, ok, why in rows], indent=1))
@@ -101,7 +101,7 @@ def write(name: str, out: Path, **options: Any) -> None:
     text = as_toml(_config(recipe, options, unnamed=""))
     out.parent.mkdir(parents=True, exist_ok=True)
     RunFolder(out.parent).write_text(out.name, text)
-    runs, why = runnable(recipe, _pairs(options["paths"]))
+    runs, why = runnable(recipe, _pairs(options["paths"], [recipe]))
     click.echo(out)
     if not runs:
         click.echo(f"{name}: not on this host: {why}", err=True)
@@ -111,11 +111,15 @@ def _facts(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json", exclude_none=True)
 
 
-def _pairs(paths: tuple[str, ...]) -> dict[str, str]:
-    """Return NAME=PATH options as a table."""
+def _pairs(paths: tuple[str, ...], recipes: Sequence[Recipe]) -> dict[str, str]:
+    """Return NAME=PATH options as a table; a name that none of the recipes takes is refused."""
+    known = ["model", "draft", "tokenizer", *sorted({name for recipe in recipes for name in recipe.engine.needs})]
     for pair in paths:
-        if "=" not in pair:
+        name, equals, _ = pair.partition("=")
+        if not equals:
             raise click.BadParameter(f"need NAME=PATH, got {pair!r}", param_hint="--path")
+        if name not in known:
+            raise click.BadParameter(f"nothing is named {name!r}; names are {', '.join(known)}", param_hint="--path")
     return dict(pair.split("=", 1) for pair in paths)
 
 
@@ -123,7 +127,7 @@ def _config(recipe: Recipe, options: Mapping[str, Any], unnamed: str) -> BenchCo
     """Return the run; `unnamed` is what stands for a path that the user has not named, "" to refuse."""
     from bench.recipes.shipped import recipe_config
 
-    paths = _pairs(options.get("paths", ()))
+    paths = _pairs(options.get("paths", ()), [recipe])
     if unnamed:
         paths = {name: unnamed.format(name) for name in recipe.engine.needs} | paths
     return recipe_config(

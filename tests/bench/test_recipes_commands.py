@@ -77,9 +77,19 @@ def test_the_list_has_a_line_for_each_recipe_and_says_why_not():
     assert all(row["runs"] == (not row["missing"]) for row in rows)
 
 
+def test_a_path_of_a_name_that_no_recipe_takes_is_refused_with_those_that_it_does():
+    refused = CliRunner().invoke(command, ["show", "spec-bench-vicuna-7b-sps", "--path=modle=x"])
+    assert refused.exit_code == 2
+    assert "nothing is named 'modle'; names are model, draft, tokenizer, checkout" in refused.stderr
+    # REST's datastore is a name in the list of all, and none of another recipe's.
+    assert CliRunner().invoke(command, ["list", "--path=datastore=x"]).exit_code == 0
+    assert CliRunner().invoke(command, ["show", "spec-bench-vicuna-7b-sps", "--path=datastore=x"]).exit_code == 2
+
+
 def test_a_written_configuration_names_its_recipe_and_what_is_missing_here(tmp_path):
     out = tmp_path / "new" / "run.toml"
-    arguments = [f"--path={name}={path}" for name, path in ANY_PATHS.items() if name not in ("model", "draft")]
+    needs = RECIPES["spec-bench-vicuna-7b-sps"].engine.needs
+    arguments = [f"--path={name}={ANY_PATHS[name]}" for name in (*needs, "tokenizer") if name in ANY_PATHS]
     result = CliRunner().invoke(
         command, ["write", "spec-bench-vicuna-7b-sps", "--out", str(out), "--dist", "D", *arguments]
     )
