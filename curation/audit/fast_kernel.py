@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.audit.machine_code import load_machine_code, three_byte_characters
+from curation.audit.machine_code import kept_characters, load_machine_code
 from curation.kernels.audit_candidates import may_be_missing, told_run
-from curation.kernels.audit_fold import four_byte_code, two_byte_table
+from curation.kernels.audit_fold import four_byte_code, three_byte_table, two_byte_table
 from curation.kernels.audit_index import SHINGLE, SHORT_SHINGLE, OverlapIndex, min_around
 from curation.kernels.audit_overlap import Found
 from curation.kernels.audit_postings import Postings
@@ -90,8 +90,8 @@ class FastKernel:
         self._share, self._all_tokens = min_around(index.max_prompts), all_tokens
         self._five, self._three = _Table.of(index.five), _Table.of(index.three)
         self._characters = (
-            two_byte_table(),
-            three_byte_characters(),
+            kept_characters(two_byte_table),
+            kept_characters(three_byte_table),
             np.full(_FOUR_BYTE_CODES, _UNKNOWN_CODE, np.uint32),
         )
         prompts = index.hashes, index.first, index.num_tokens, index.weighted, index.num_weighted

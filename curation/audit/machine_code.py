@@ -20,7 +20,7 @@ from llvmlite import binding
 from numpy.typing import NDArray
 
 from curation.audit.errors import AuditError
-from curation.kernels.audit_fold import three_byte_table, unicode_version
+from curation.kernels.audit_fold import unicode_version
 from sources.cache_root import cache_root
 from sources.disk import atomic
 
@@ -86,14 +86,14 @@ def load_machine_code() -> MachineCode:
     return MachineCode(**functions, engine=engine)
 
 
-def three_byte_characters() -> NDArray[np.uint32]:
-    """Return `audit_fold.three_byte_table`, kept beside the code: making it takes a tenth of a second."""
+def kept_characters(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """Return a table of `audit_fold`, kept beside the code: making it takes up to a tenth of a second."""
     source = (_KERNELS / "audit_fold.py").read_bytes() + unicode_version().encode()
-    path = cache_root() / "audit" / f"characters-{hashlib.sha256(source).hexdigest()[:32]}.npy"
+    path = cache_root() / "audit" / f"{make.__name__}-{hashlib.sha256(source).hexdigest()[:32]}.npy"
     if not path.is_file():
         with atomic(path) as scratch, scratch.open("wb") as stream:
-            np.save(stream, three_byte_table())
-    table: NDArray[np.uint32] = np.load(path)
+            np.save(stream, make())
+    table: NDArray[Any] = np.load(path)
     return table
 
 

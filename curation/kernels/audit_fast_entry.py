@@ -159,7 +159,7 @@ def find_shared(
         if state == READY:
             num_flagged = flag_shingles(
                 *(hashes, count, total, coarse, coarse_shift, seen5, seen_shift5, seen3, seen_shift3),
-                *(flagged5, flagged3, 0, 0, shingles),
+                *(flagged5, flagged3, shingles),
             )
             counts = (num_matches[0], num_matches[1])
             fives, threes = _search_both(

@@ -73,31 +73,30 @@ def _hash_chunk(
 
 @compiled
 def _filter_chunk(
-    begin: Any,
-    count: Any,
-    coarse: Any,
-    coarse_shift: Any,
-    seen: Any,
-    shift: Any,
-    flagged: Any,
-    n: Any,
-    shingles: Any,
+    begin: Any, count: Any, coarse: Any, coarse_shift: Any, seen: Any, shift: Any, flagged: Any, n: Any, shingles: Any
 ) -> Any:
-    """Write where the shingles stand that both filters let through; return how many there are then.
+    """Write where the shingles stand that the coarse filter lets through; return how many there are then.
 
-    No step branches: which shingles a filter lets through follows no pattern.
+    No step branches: which shingles it lets through follows no pattern.
     """
     likely: Any = n
     for k in range(count):
-        flagged[likely] = np.int32(k)
+        flagged[likely] = np.int32(begin + k)
         likely += _held(coarse, coarse_shift, shingles[k])
     for j in range(n, likely):
-        prefetch(seen, np.int64(shingles[np.int64(flagged[j])] >> shift))
-    for j in range(n, likely):
-        own = np.int64(flagged[j])
-        flagged[n] = np.int32(begin + own)
-        n += _held(seen, shift, shingles[own])
-    return n
+        prefetch(seen, np.int64(shingles[np.int64(flagged[j]) - begin] >> shift))
+    return likely
+
+
+@compiled
+def _confirm(hashes: Any, seen: Any, shift: Any, flagged: Any, n: Any) -> Any:
+    """Keep those of n flagged shingles that the larger filter lets through, too; return how many."""
+    kept: Any = 0
+    for j in range(n):
+        place = flagged[j]
+        flagged[kept] = place
+        kept += _held(seen, shift, shingle_at(hashes, np.int64(place), 5))
+    return kept
 
 
 @compiled
@@ -113,11 +112,11 @@ def flag_shingles(
     shift3: Any,
     flagged5: Any,
     flagged3: Any,
-    n5: Any,
-    n3: Any,
     shingles: Any,
 ) -> Any:
-    """Write where the shingles of one document stand that may be in a table; return how many there are then.
+    """Write where the shingles of one document stand that may be in a table; return how many there are of each.
+
+    The larger filter is looked at when all of the document has passed the coarse one, and its words have come.
 
     Parameters
     ----------
@@ -127,11 +126,13 @@ def flag_shingles(
         A filter for shingles of 5 that is small enough for a core's own cache.
     seen5, shift5, seen3, shift3
         Filter of each table, and how far to shift a hash for its word in it.
-    flagged5, n5, flagged3, n3
-        Out, behind so many others: tokens at which the shingles begin.
+    flagged5, flagged3
+        Out: tokens at which the shingles begin.
     shingles
         Working memory, `CHUNK` entries.
     """
+    n5: Any = 0
+    n3: Any = 0
     for begin in range(first, last - 4, CHUNK):
         count = min(CHUNK, last - 4 - begin)
         n3 = _hash_chunk(hashes, begin, count, coarse, coarse_shift, seen3, shift3, flagged3, n3, shingles)
@@ -139,4 +140,4 @@ def flag_shingles(
     for i in range(max(first, last - 4), last - 2):
         flagged3[n3] = np.int32(i)
         n3 += _held(seen3, shift3, shingle_at(hashes, i, 3))
-    return n5, n3
+    return _confirm(hashes, seen5, shift5, flagged5, n5), n3

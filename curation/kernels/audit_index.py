@@ -78,14 +78,12 @@ class OverlapIndex:
     @cached_property
     def near_share(self) -> NDArray[np.float64]:
         """For each prompt, the coverage from which an edited copy is near."""
-        sizes = zip(self.num_weighted.tolist(), self.units.tolist(), self.num_tokens.tolist(), strict=True)
-        return np.array([near_coverage(*size) for size in sizes])
+        return near_coverage(self.num_weighted, self.units, self.num_tokens)
 
     @cached_property
     def part_length(self) -> Ints:
         """For each prompt, the run of tokens from which a part is told."""
-        sizes = zip(self.num_weighted.tolist(), self.units.tolist(), self.num_tokens.tolist(), strict=True)
-        return np.array([partial_run(*size) for size in sizes], np.int64)
+        return partial_run(self.num_weighted, self.units, self.num_tokens)
 
     @cached_property
     def has_numbers(self) -> NDArray[np.bool_]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 CONTAMINATED = ("exact", "format", "near")
 """The classes that mean: the prompt is in the corpus."""
 
@@ -57,26 +60,28 @@ RULES = {
 """Rules by name. A preset applies the published rule to our tokens; the tool's own tokenizer may split otherwise."""
 
 
-def near_coverage(num_weighted: int, words: float, num_tokens: int) -> float:
-    """Return the share of a prompt's weighted tokens that an edited copy must keep, in order.
+def near_coverage(num_weighted: ArrayLike, words: ArrayLike, num_tokens: ArrayLike) -> NDArray[np.float64]:
+    """Return the share of a prompt's weighted tokens that an edited copy must keep, in order; of many prompts, of each.
 
     Infinite for fewer than 8 tokens, of which a copy must have all; then 0.82 up to 20 tokens, falling to 0.7 at 50;
     0.05 more for scripts in which a token is one character, since fewer characters than words are chosen freely.
     """
-    if num_weighted < MIN_NEAR_TOKENS:
-        return math.inf
-    share = min(0.82, max(0.70, 0.82 - 0.12 * (num_weighted - 20) / 30))
-    return share + (0.05 if _is_by_character(words, num_tokens) else 0.0)
+    weight = np.asarray(num_weighted)
+    share = np.clip(0.82 - 0.12 * (weight - 20) / 30, 0.70, 0.82)
+    share = share + np.where(_is_by_character(words, num_tokens), 0.05, 0.0)
+    return np.where(weight < MIN_NEAR_TOKENS, math.inf, share)
 
 
-def _is_by_character(words: float, num_tokens: int) -> bool:
-    return num_tokens > 0 and words / num_tokens < 0.75
+def _is_by_character(words: ArrayLike, num_tokens: ArrayLike) -> NDArray[np.bool_]:
+    tokens = np.asarray(num_tokens)
+    by_character: NDArray[np.bool_] = (tokens > 0) & (np.asarray(words) / np.maximum(tokens, 1) < 0.75)
+    return by_character
 
 
-def partial_run(num_weighted: int, words: float, num_tokens: int) -> int:
+def partial_run(num_weighted: ArrayLike, words: ArrayLike, num_tokens: ArrayLike) -> NDArray[np.int64]:
     """Return how many tokens in a row make a part worth reporting: 13 to 50, a quarter of the prompt between.
 
     Doubled for scripts in which a token is one character.
     """
-    run = max(13.0, min(50.0, 0.25 * num_weighted))
-    return round(run * (2 if _is_by_character(words, num_tokens) else 1))
+    run = np.clip(0.25 * np.asarray(num_weighted), 13.0, 50.0)
+    return np.rint(run * np.where(_is_by_character(words, num_tokens), 2, 1)).astype(np.int64)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from curation.audit import machine_code
 from curation.audit.fast_kernel import FastKernel
 from curation.kernels.audit_candidates import Candidates, find_candidates
-from curation.kernels.audit_fold import three_byte_table
+from curation.kernels.audit_fold import three_byte_table, two_byte_table
 from curation.kernels.audit_index import OverlapIndex, build_index
 from curation.kernels.audit_overlap import judge, scan
 from curation.kernels.audit_postings import find_postings
@@ -65,7 +65,8 @@ def test_machine_code_is_loaded_without_numba(tmp_path: Path, benchmark_dist: Pa
 
 def test_kept_characters_are_those_of_the_definition() -> None:
     for _ in ("made", "kept"):
-        assert np.array_equal(machine_code.three_byte_characters(), three_byte_table())
+        for table in (two_byte_table, three_byte_table):
+            assert np.array_equal(machine_code.kept_characters(table), table())
 
 
 @st.composite
