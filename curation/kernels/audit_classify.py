@@ -59,22 +59,23 @@ def classify(
     coverage = candidates.aligned
     sampled = index.stride[candidates.prompt] > 1
     coverage = np.where(sampled, np.maximum(coverage, laid.num_equal / np.diff(laid.offset)), coverage)
-    rows = np.arange(len(coverage)) if near_misses else _telling(laid, candidates, coverage, index, rule)
-    for row in rows.tolist():
-        hit = _judge(_Pair.of(batch, candidates, laid, row, index), candidates, row, float(coverage[row]), rule)
+    by_numbers = _may_differ_by_numbers(laid, candidates, index)
+    told = _telling(laid, candidates, coverage, index, rule) | (by_numbers & (not rule.ngram))
+    for row in (np.arange(len(coverage)) if near_misses else np.flatnonzero(told)).tolist():
+        pair = _Pair.of(batch, candidates, laid, row, index, by_numbers=bool(by_numbers[row]))
+        hit = _judge(pair, candidates, row, float(coverage[row]), rule)
         if near_misses or hit.kind != "near_miss":
             yield hit
 
 
 def _telling(
     laid: _Laid, c: Candidates, coverage: NDArray[np.float64], index: OverlapIndex, rule: Rule
-) -> NDArray[np.int64]:
-    """Return the pairs that may be more than a near miss."""
+) -> NDArray[np.bool_]:
+    """Tell which pairs are more than a near miss, whatever their numbers."""
     if rule.ngram:
-        return np.flatnonzero(laid.run >= rule.ngram)
-    n = np.diff(laid.offset)
-    told = (laid.num_equal == n) | (coverage >= index.near_share[c.prompt]) | (laid.run >= index.part_length[c.prompt])
-    return np.flatnonzero(told | _may_differ_by_numbers(laid, c, index))
+        return laid.run >= rule.ngram
+    told: NDArray[np.bool_] = laid.num_equal == np.diff(laid.offset)
+    return told | (coverage >= index.near_share[c.prompt]) | (laid.run >= index.part_length[c.prompt])
 
 
 def _may_differ_by_numbers(laid: _Laid, c: Candidates, index: OverlapIndex) -> NDArray[np.bool_]:
@@ -94,7 +95,7 @@ def _judge(pair: _Pair, c: Candidates, row: int, coverage: float, rule: Rule) ->
         return pair.hit("ngram" if pair.run >= rule.ngram else "near_miss", pair.coverage_of_run(), *pair.run_span())
     if pair.is_full:
         return pair.hit(_full_kind(pair), 1.0, pair.at, pair.at + pair.n)
-    if pair.differs_by_numbers():
+    if pair.by_numbers and pair.differs_by_numbers():
         return pair.hit("number_variant", coverage, pair.at, pair.at + pair.n)
     span = int(c.begin[row]), int(c.end[row])
     if coverage >= pair.index.near_share[pair.prompt]:
@@ -165,15 +166,16 @@ class _Pair:
     n: int
     equal: NDArray[np.bool_]
     is_full: bool
+    by_numbers: bool
     run_begin: int
     run: int
 
     @classmethod
-    def of(cls, batch: Batch, c: Candidates, laid: _Laid, row: int, index: OverlapIndex) -> _Pair:
+    def of(cls, batch: Batch, c: Candidates, laid: _Laid, row: int, index: OverlapIndex, *, by_numbers: bool) -> _Pair:
         low, high = int(laid.offset[row]), int(laid.offset[row + 1])
         return cls(
             *(batch, index, int(c.document[row]), int(c.prompt[row]), int(c.diagonal[row]), high - low),
-            *(laid.equal[low:high], int(laid.num_equal[row]) == high - low),
+            *(laid.equal[low:high], int(laid.num_equal[row]) == high - low, by_numbers),
             *(int(laid.run_begin[row]), int(laid.run[row])),
         )
 
