@@ -204,7 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--streams", default="64,512,2048,4096")
     parser.add_argument("--clients", default="lean,floor,aiohttp,naive,httpx")
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
