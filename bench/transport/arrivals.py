@@ -19,11 +19,11 @@ from typing import Any, Protocol
 
 LAST_CHUNK = b"0\r\n\r\n"
 READ_BYTES = 1 << 16
-READS_AT_ONCE = 256
-"""So many reads, two milliseconds' worth, keep the loop from anything else."""
+READS_AT_ONCE = 128
+"""So many reads, some two milliseconds' worth, keep the loop from anything else."""
 
 MANY_STREAMS = 256
-PERIOD_S = 0.002
+PERIOD_S = 0.005
 """Of so many sockets those that are ready are looked for so often; of fewer, at once when there is one."""
 
 LAG_SAMPLE_S = 0.02
