@@ -18,13 +18,18 @@ from bench.measured import Measured
 from bench.slices import slice_value
 from bench.statistics import paired_intervals
 
-LIKE = (
+SAME_QUESTION = (
     "split.sha256",
     "prompts_sha256",
     "chat_format_sha256",
     "config.engine.dialect",
     "config.engine.model",
     "config.engine.model_revision",
+)
+"""Settings without which two runs did not ask the same of the same model."""
+
+LIKE = (
+    *SAME_QUESTION,
     "config.engine.num_gpus",
     "config.engine.chat_template_kwargs",
     "config.engine.synthetic_acceptance",

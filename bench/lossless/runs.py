@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.comparison.compare import unlike_setting
+from bench.comparison.compare import SAME_QUESTION, unlike_setting
 from bench.config import BenchConfig
 from bench.errors import BenchError, UnlikeRuns
 from bench.finished import read_measured
@@ -18,12 +18,7 @@ from bench.measured import Measured
 from bench.results import LOSSLESS, RUN, RunFolder
 
 LIKE = (
-    "split.sha256",
-    "prompts_sha256",
-    "chat_format_sha256",
-    "config.engine.dialect",
-    "config.engine.model",
-    "config.engine.model_revision",
+    *SAME_QUESTION,
     "config.sampling.temperature",
     "config.sampling.top_p",
     "config.sampling.max_tokens",

@@ -15,6 +15,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -24,7 +25,7 @@ READS_AT_ONCE = 128
 
 MANY_STREAMS = 256
 PERIOD_S = 0.005
-"""Of so many sockets those that are ready are looked for so often; of fewer, at once when there is one."""
+"""Of so many sockets, if the kernel stamps, those that are ready are looked for so often; else at once."""
 
 LAG_SAMPLE_S = 0.02
 
@@ -108,12 +109,9 @@ class Arrivals:
             self._loop.add_reader(fd, self._read, [(fd, 0)])
             return
         if sys.maxsize > 2**32:  # the option's number and the stamp's layout are those of 64 bits
-            receiver.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+            with suppress(OSError):  # a sandbox may know no stamps
+                receiver.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self._poll.register(fd, select.EPOLLIN)
-        if self._next is None and len(self._receivers) >= MANY_STREAMS:
-            # Once, and not between two looks: to watch a poll of thousands takes the kernel a look at each of them.
-            self._loop.remove_reader(self._poll.fileno())
-            self._next = self._loop.call_later(PERIOD_S, self._look)
 
     def remove(self, receiver: Receiver) -> None:
         """Watch a socket no longer; it is still open."""
@@ -136,9 +134,13 @@ class Arrivals:
             self._poll.close()
 
     def _ready(self) -> None:
-        """Read what is ready."""
+        """Read what is ready; of many sockets, and if it may be late, look for more after the period."""
         assert self._poll is not None
-        self._read(self._poll.poll(0, READS_AT_ONCE))
+        told = self._read(self._poll.poll(0, READS_AT_ONCE))
+        if told and len(self._receivers) >= MANY_STREAMS:
+            # Once, and not between two looks: to watch a poll of thousands takes the kernel a look at each of them.
+            self._loop.remove_reader(self._poll.fileno())
+            self._next = self._loop.call_later(PERIOD_S, self._look)
 
     def _look(self) -> None:
         """Read what is ready, and look again after the period, or at once if there was more."""
@@ -153,7 +155,8 @@ class Arrivals:
             self._next = None
             self._loop.add_reader(self._poll.fileno(), self._ready)
 
-    def _read(self, events: list[tuple[int, int]]) -> None:
+    def _read(self, events: list[tuple[int, int]]) -> bool:
+        """Read from sockets; return whether the kernel told an arrival."""
         receivers, unpack = self._receivers, _TIMESPEC.unpack
         clock, at_ns = time.perf_counter_ns, 0
         offset_ns = _day_offset_ns()
@@ -177,6 +180,7 @@ class Arrivals:
                 receiver.look()
         if at_ns:
             self._samples.add(at_ns)
+        return at_ns > 0
 
 
 def _day_offset_ns() -> int:
