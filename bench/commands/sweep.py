@@ -34,7 +34,8 @@ def sweep(
     """Run every point of EXPERIMENT's grid: a shipped experiment's name, or the path of a TOML file."""
     from bench.progress import shown_progress
     from bench.sweeps.file import experiment_titles, load_sweep, sweep_text
-    from bench.sweeps.run import POINT_COLUMNS, run_sweep
+    from bench.sweeps.rows import POINT_COLUMNS
+    from bench.sweeps.run import run_sweep
     from bench.sweeps.samples import with_samples
     from bench.tables import as_text, shown
 

@@ -24,7 +24,7 @@ from bench.measured import Measured
 from bench.results import RunFolder
 from bench.slices import sliced
 from bench.statistics import LEVEL, RESAMPLES, resampled_weights
-from bench.sweeps.run import read_sweep
+from bench.sweeps.rows import read_sweep
 
 Floats = NDArray[np.float64]
 

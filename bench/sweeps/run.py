@@ -17,9 +17,7 @@ from bench.results import RunFolder
 from bench.runner import is_finished, refuse_other_run, run_to_its_end
 from bench.server import fetch, free_port, route_url, running_server
 from bench.sweeps.points import Group, Point, groups
-from bench.sweeps.rows import POINT_COLUMNS, SWEEP, read_sweep
-
-__all__ = ["POINT_COLUMNS", "read_sweep", "run_sweep"]
+from bench.sweeps.rows import SWEEP, read_sweep
 
 logger = logging.getLogger(__name__)
 

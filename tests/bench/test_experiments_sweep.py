@@ -22,7 +22,8 @@ from bench.simulator.server import Simulation
 from bench.split import load_split
 from bench.sweeps.file import experiment_names, experiment_titles, load_sweep, parse_vocabulary
 from bench.sweeps.points import TOY_NOTE, points
-from bench.sweeps.run import read_sweep, run_sweep
+from bench.sweeps.rows import read_sweep
+from bench.sweeps.run import run_sweep
 from bench.sweeps.samples import with_samples
 from bench.toy.files import hf_folder
 from sources.cache_root import cache_root

@@ -11,7 +11,8 @@ from bench.experiments.draft_length import Measurement, best_lengths
 from bench.report.page import render_report
 from bench.report.results import read_results
 from bench.sweeps.file import experiment_names
-from bench.sweeps.run import read_sweep, run_sweep
+from bench.sweeps.rows import read_sweep
+from bench.sweeps.run import run_sweep
 from tests.bench.experiment_rows import SPEC_BENCH, believe_the_client, small, write_rows
 
 pytestmark = pytest.mark.slow
